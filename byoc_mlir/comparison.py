@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-from byoc_mlir.records import record
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _WIDE = np.dtype(np.float64)
 
 
-@record
+@dataclass(frozen=True)
 class Difference:
     """Difference between an array and the expected one.
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from byoc_mlir.names import printable, printable_lines
-from byoc_mlir.records import record
 
 
 class ByocError(Exception):
@@ -46,7 +46,7 @@ class UnsafeModelError(InvalidModelError):
     """The model refers to something outside of its own folder, or declares false sizes."""
 
 
-@record
+@dataclass(frozen=True)
 class NodeProblem:
     """One ONNX node that cannot be imported, and why."""
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from byoc_mlir.errors import ByocError, InvalidModelError, LimitExceededError
-from byoc_mlir.records import record
 
 _Item = TypeVar("_Item")
 
@@ -23,7 +22,7 @@ _MOST_DIMENSIONS = 64
 """Maximum number of dimensions of a NumPy array."""
 
 
-@record
+@dataclass(frozen=True)
 class Limits:
     """Limits beyond which a model is refused with a `LimitExceededError`, before it takes the
     resources.

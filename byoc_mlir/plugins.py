@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 from typing import Generic, TypeVar
 
@@ -11,12 +11,11 @@ from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import ByocError
 from byoc_mlir.installed import installed_points
 from byoc_mlir.names import written_at
-from byoc_mlir.records import record
 
 Base = TypeVar("Base")
 
 
-@record
+@dataclass(frozen=True)
 class Plugins(Generic[Base]):
     """Classes of one kind, by name."""
 

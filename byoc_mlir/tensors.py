@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, takewhile
 from math import prod
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from byoc_mlir.abi import HOST_SPACE
-from byoc_mlir.records import record
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """An array of any shape and type."""
@@ -59,7 +58,7 @@ def transposed(matrix: Array) -> Array:
     return found
 
 
-@record
+@dataclass(frozen=True)
 class TensorInfo:
     """An input or output tensor: dense, row-major, in native byte order.
 
@@ -121,7 +120,7 @@ def size_input(name: str, number: int) -> str:
     return f"{name}{{{number}}}"
 
 
-@record
+@dataclass(frozen=True)
 class StructureInfo(TensorInfo):
     """An input that is a sequence, an optional or a map; `dtype` is the type of its elements."""
 
@@ -135,7 +134,7 @@ class StructureInfo(TensorInfo):
         return f"{self.name}: {self.kind} of {self.dtype}"
 
 
-@record
+@dataclass(frozen=True)
 class Trim:
     """Trim of an output to its first entries along `axis`; the tensor `count` holds their
     number.
@@ -145,7 +144,7 @@ class Trim:
     axis: int
 
 
-@record
+@dataclass(frozen=True)
 class MapRow:
     """A tensor of one row that is built from a map."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from byoc_mlir.artifact.names import unique_identifiers
 from byoc_mlir.dims import Size, parse_size
-from byoc_mlir.records import record
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.tensors import TensorInfo
 
@@ -30,7 +30,7 @@ _BITS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 size in bytes."""
 
 
-@record
+@dataclass(frozen=True)
 class Parameter:
     """Tensor as a parameter of the C function `run`."""
 
@@ -46,7 +46,7 @@ class Parameter:
         return f"{constant}{c_type(self.spec.dtype)} *{self.name}"
 
 
-@record
+@dataclass(frozen=True)
 class Interface:
     """C interface of a program."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pkgutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from byoc_mlir.artifact.interface import Interface
@@ -17,7 +18,6 @@ from byoc_mlir.artifact.tables import (
 )
 from byoc_mlir.artifact.toolchain import Toolchain, run_tool
 from byoc_mlir.errors import ExportError
-from byoc_mlir.records import record
 from byoc_mlir.runtime.program import ObjectCode, Program
 
 COMPILE = ("-O2", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-pthread")
@@ -28,7 +28,7 @@ _HEADERS = ("failure.h", "part.h")
 _OBJECT = "code{}.o"
 
 
-@record
+@dataclass(frozen=True)
 class ProgramParts:
     """Program to be exported, with its C prefix and the tools."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from byoc_mlir.artifact.interface import c_type
 from byoc_mlir.artifact.names import unique_identifiers
-from byoc_mlir.records import record
 from byoc_mlir.tensors import TensorInfo
 
 
-@record
+@dataclass(frozen=True)
 class StagedInterface:
     """C interface of a model that is split into segments."""
 

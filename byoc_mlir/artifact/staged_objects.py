@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from byoc_mlir.artifact.objects import ProgramParts, copy_own
 from byoc_mlir.artifact.stages import StageTables, constant_symbol, part_symbol
 from byoc_mlir.artifact.tables import data_assembly, write_weights
 from byoc_mlir.artifact.toolchain import Toolchain
-from byoc_mlir.records import record
 from byoc_mlir.runtime.files.shared_object import program_table
 from byoc_mlir.runtime.plan import Staged
 from byoc_mlir.runtime.program import Program
@@ -17,7 +17,7 @@ from byoc_mlir.runtime.program import Program
 _SOURCES = ("stages.c", "failure.h", "part.h")
 
 
-@record
+@dataclass(frozen=True)
 class StagedParts:
     """Model with segments to be exported, with its C prefix and the tools."""
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from byoc_mlir.artifact.staged_interface import StagedInterface, symbols_of
 from byoc_mlir.artifact.tables import c_array, defines, error_codes, quoted
-from byoc_mlir.records import record
 from byoc_mlir.runtime import plan
 from byoc_mlir.runtime.plan import Leaf, Loop, PlanStage
 from byoc_mlir.runtime.program import Array, Program
@@ -21,7 +20,7 @@ _Scope = dict[str, int]
 """Numbers of values by name."""
 
 
-@record
+@dataclass(frozen=True)
 class _Value:
     dtype: np.dtype[np.generic]
     rank: int

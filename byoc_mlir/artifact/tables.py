@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from byoc_mlir.abi import ARENA_ALIGNMENT, FOUND_SLOT, REGION_SHIFT, RUNTIME_FUNCTIONS, SLOT_BYTES
 from byoc_mlir.artifact.header import ERROR_CODES
 from byoc_mlir.artifact.interface import Interface, c_type
 from byoc_mlir.artifact.sizes import greatest_size, size_functions
-from byoc_mlir.records import record
 from byoc_mlir.runtime.files.serialise import array_bytes
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary, ValueCheck
 from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
@@ -26,7 +26,7 @@ STUBS = {
 """Stub that jumps to the address in a slot, by architecture; it keeps the registers of a call."""
 
 
-@record
+@dataclass(frozen=True)
 class Import:
     """Function that the object code calls under the name `symbol`.
 

@@ -7,10 +7,10 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from byoc_mlir.errors import ToolchainError
-from byoc_mlir.records import record
 
 _INSTALL = "install one (`apt-get install gcc`, or clang), or name it in the variable CC"
 
@@ -20,7 +20,7 @@ _COMPLETE = (
 )
 
 
-@record
+@dataclass(frozen=True)
 class Toolchain:
     """Tools that compile C, assembly and object code."""
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -27,7 +28,6 @@ from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends.options import Option, Setting
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.patterns import CompositePattern
-from byoc_mlir.records import record
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.program import Array, SharedLibrary
 
@@ -41,7 +41,7 @@ Rule: TypeAlias = Callable[[Operation], str | None]
 """`None` accepts the op; a string is the reason why the backend refuses it."""
 
 
-@record
+@dataclass(frozen=True)
 class CodegenContext:
     """Settings of the compilation that a code generator may need besides the region itself."""
 
@@ -49,7 +49,7 @@ class CodegenContext:
     """OpenMP threads that `run` will use, at least 1."""
 
 
-@record
+@dataclass(frozen=True)
 class OpDetail:
     """One primitive of the generated code, as the report lists it."""
 
@@ -65,7 +65,7 @@ class OpDetail:
     """True if the compiler warns the user with the note."""
 
 
-@record
+@dataclass(frozen=True)
 class NativeCode:
     """Functions in the `llvm` dialect; `@R` stands for the region's symbol.
 
@@ -110,7 +110,7 @@ class NativeCode:
     same module, or modules that define the same symbols alike."""
 
 
-@record
+@dataclass(frozen=True)
 class CSource:
     """C source that defines `int R(const T *input_0, …, T *output_0, …)` for region symbol `R`.
 
@@ -134,7 +134,7 @@ class CSource:
     details: tuple[OpDetail, ...] = ()
 
 
-@record
+@dataclass(frozen=True)
 class Blob:
     """Opaque bytes, and the class that makes them callable.
 
@@ -160,7 +160,7 @@ class Blob:
 GeneratedCode: TypeAlias = NativeCode | CSource | Blob
 
 
-@record
+@dataclass(frozen=True)
 class Profitability:
     """Ops that a backend computes faster in a reduced precision than in `f32`."""
 
@@ -268,7 +268,8 @@ class Backend(ABC):
 
         A model of 16-bit floats keeps its types if `f16` pays on a target; else it is computed in
         `f32`. For `bf16x3`, the ops are `f32` matmuls to be replaced by `bf16` matmuls of three
-        times the depth (`split-products`).
+        times the depth (`split-products`). For `tf32`, `allow-tf32` marks the ops with the
+        attribute `byoc.computed_in`: the backend may round their `f32` operands.
         """
         return Profitability()
 

@@ -5,6 +5,7 @@ call.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
@@ -28,14 +29,13 @@ from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import BackendError
 from byoc_mlir.ir_dump import apply_pass, dump_text
-from byoc_mlir.records import record
 from byoc_mlir.runtime.program import LibrarySymbol, PythonRegion
 from byoc_mlir.tensors import TensorInfo
 
 _POINTER = LLVMPointerType()
 
 
-@record
+@dataclass(frozen=True)
 class RegionCode:
     """Native code of a region, and the functions outside of the object code that it calls."""
 

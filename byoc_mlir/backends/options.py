@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from byoc_mlir.errors import BackendError
-from byoc_mlir.records import record
 
 Setting: TypeAlias = bool | int | float | str
 """The value of an option."""
@@ -21,7 +20,7 @@ _OPTION = re.compile(r'[\s,]*(?P<key>[^\s=,"]+)=(?P<value>"[^"]*"|[^\s,"]*)[\s,]
 _BETWEEN_TARGETS = re.compile(r",(?![^{}]*\})")
 
 
-@record
+@dataclass(frozen=True)
 class Option:
     """An option that a backend accepts; values have the type of its default."""
 
@@ -47,7 +46,7 @@ class Option:
         return found if not self.choices or found in self.choices else None
 
 
-@record
+@dataclass(frozen=True)
 class Target:
     """A backend's name and the options given with it, not checked yet."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, get_args
 
@@ -11,7 +11,6 @@ from byoc_mlir.boundary import check_argument
 from byoc_mlir.calibration import Document, read_calibration
 from byoc_mlir.errors import ByocError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
-from byoc_mlir.records import record
 
 if TYPE_CHECKING:
     from byoc_mlir.backends import Setting
@@ -25,7 +24,7 @@ Takes the option's name and the value. Later changes by the caller do not affect
 """
 
 
-@record
+@dataclass(frozen=True)
 class OptionInfo:
     """Description of an option, besides its name, type and default."""
 

@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -34,7 +34,6 @@ from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.files import open_file
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
-from byoc_mlir.records import record
 from byoc_mlir.runtime.system.threads import available_threads, check_threads
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ Prune: TypeAlias = Literal["off", "estimated", "measured", "auto"]
 Denormals: TypeAlias = Literal["keep", "flush"]
 
 
-@record
+@dataclass(frozen=True)
 class Request:
     """Model, and the options of its compilation."""
 
@@ -71,7 +70,8 @@ class Request:
         """`"f32"`: full single precision, without rounding to less. `"bf16"`: if this processor is
         faster with it, matmuls and convolutions round their operands to 16 bits; inputs, outputs
         and sums stay in `f32`. `"bf16x3"`: if that is faster, each `f32` matmul or convolution is
-        three in `bf16`, with errors of at most 3e-5 of the largest result. See
+        three in `bf16`, with errors of at most 3e-5 of the largest result. `"tf32"`, `"f16"`: a
+        target rounds the operands to 10 bits of mantissa, in `f32` or in `f16`. See
         docs/precision.md.""",
         choices=Precision,
         flag="--precision",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,6 @@ from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.partition.report import HEAVY_OPS
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError
-from byoc_mlir.records import record
 
 Sample: TypeAlias = Mapping[str, Any]
 """Inputs by name."""
@@ -91,7 +90,7 @@ def chosen(
     return tuple(name for name in products if name not in rounded)
 
 
-@record
+@dataclass(frozen=True)
 class _Group:
     error: float
     """Error that these nodes add if all others are exact."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -30,7 +30,6 @@ from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.model import ImportedModel, ImportVariant
 from byoc_mlir.frontend.normal_form import in_normal_form
-from byoc_mlir.records import record
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.region_graph import check_annotations
 
@@ -42,7 +41,7 @@ Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 Values: TypeAlias = Mapping[str, Array]
 
 
-@record
+@dataclass(frozen=True)
 class Source:
     """Model before its shapes are bound."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.records import record
 from byoc_mlir.runtime.executable import Executable
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from byoc_mlir.runtime.verification import Asked, Bisection, Verification
 
 
-@record
+@dataclass(frozen=True)
 class Verifying:
     """Verifier of the executables of a request; of a model, it keeps only the path."""
 

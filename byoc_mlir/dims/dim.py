@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NoReturn, TypeAlias
 
 from byoc_mlir.errors import UndecidedSizeError
-from byoc_mlir.records import record
 
 Kind: TypeAlias = Literal["floordiv", "max", "min"]
 
@@ -27,7 +27,7 @@ _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 _FUNCTIONS = frozenset({"ceildiv", "floordiv", "max", "min", "mod"})
 
 
-@record
+@dataclass(frozen=True)
 class Symbol:
     """Named size that the call determines: an integer of 0 or more."""
 
@@ -42,7 +42,7 @@ class Symbol:
         return f'"{escaped}"'
 
 
-@record
+@dataclass(frozen=True)
 class Call:
     """Function of sizes that has no simpler form."""
 
@@ -67,7 +67,7 @@ Monomial: TypeAlias = tuple[Atom, ...]
 """Product: atoms in the order of their keys, repeated for powers; an empty one is 1."""
 
 
-@record(eq=False)
+@dataclass(frozen=True, eq=False)
 class Dim:
     """Size that depends on symbols: a sum of monomials with integer coefficients.
 

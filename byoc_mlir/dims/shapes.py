@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from byoc_mlir.dims.bounds import Range, Ranges, bounds
@@ -12,7 +13,6 @@ from byoc_mlir.dims.dim import Dim, Size, symbol_of
 from byoc_mlir.dims.evaluate import evaluated, symbols_of
 from byoc_mlir.dims.prove import proved_at_most, proved_same
 from byoc_mlir.errors import UndecidedSizeError
-from byoc_mlir.records import record
 
 Relation: TypeAlias = Literal["==", "!=", "<=", ">"]
 _OPPOSITE: Mapping[Relation, Relation] = {"==": "!=", "!=": "==", "<=": ">", ">": "<="}
@@ -21,7 +21,7 @@ LEAST_HINT = 2
 """Smallest hint, as 0 and 1 have properties that other sizes do not have."""
 
 
-@record
+@dataclass(frozen=True)
 class SymbolInfo:
     """Known properties of a symbol.
 
@@ -57,7 +57,7 @@ class SymbolInfo:
         return None
 
 
-@record
+@dataclass(frozen=True)
 class Guard:
     """Relation of two sizes that a decision depends on."""
 

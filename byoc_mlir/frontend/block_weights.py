@@ -8,6 +8,7 @@ stored as `[N, K]`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -19,7 +20,6 @@ from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.frontend.order import read_names
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.numpy_ops.blockwise import packed
-from byoc_mlir.records import record
 
 DOMAIN = "com.microsoft"
 _BITS: Mapping[np.dtype[Any], int] = {
@@ -31,7 +31,7 @@ _BITS: Mapping[np.dtype[Any], int] = {
 _LEAST_BLOCK = 16
 
 
-@record
+@dataclass(frozen=True)
 class _Weight:
     """Weight as unsigned codes `[N, K]`, quantised in blocks along `K`."""
 
@@ -70,7 +70,7 @@ class _Weight:
 _PARTS = ("codes", "scales", "zero_points")
 
 
-@record
+@dataclass(frozen=True)
 class PackedProducts:
     """Nodes of a graph, with MatMulNBits in place of MatMuls with block-quantised weights."""
 

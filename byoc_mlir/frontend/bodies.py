@@ -15,7 +15,6 @@ from byoc_mlir.dims import SymbolInfo
 from byoc_mlir.frontend.loops.formulas import Iterations
 from byoc_mlir.frontend.model import OnnxNode
 from byoc_mlir.limits import current_limits
-from byoc_mlir.records import record
 
 _LONGEST_NAME = 48
 
@@ -63,7 +62,7 @@ class Bodies:
         return rows
 
 
-@record
+@dataclass(frozen=True)
 class Body:
     """Branch or loop body under construction: a block that uses only its own arguments."""
 

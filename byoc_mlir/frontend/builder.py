@@ -5,7 +5,7 @@ refusals.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -26,13 +26,12 @@ from byoc_mlir.frontend.block_builder import BlockBuilder
 from byoc_mlir.frontend.bodies import Bodies, Body, close_bodies
 from byoc_mlir.frontend.sizes import Content, computed_sizes, size_array, size_content
 from byoc_mlir.frontend.value import Array, Value, ValueNeeded
-from byoc_mlir.records import record
 
 Argument: TypeAlias = Value | Sequence[Value]
 _Item = TypeVar("_Item")
 
 
-@record
+@dataclass(frozen=True)
 class NodeContext:
     """Interface of the functions of `frontend.ops` to the node that they import, and to the IR."""
 

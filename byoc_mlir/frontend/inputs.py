@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,10 @@ from byoc_mlir.errors import (
     UnsupportedModelError,
 )
 from byoc_mlir.frontend.structures import kind_of, tensor_type_of
-from byoc_mlir.records import record
 from byoc_mlir.tensors import StructureInfo, TensorInfo
 
 
-@record
+@dataclass(frozen=True)
 class BoundInput:
     """Input of `@main`; an unbound dimension is a symbol."""
 

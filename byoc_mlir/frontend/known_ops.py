@@ -5,6 +5,7 @@ parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Parameter
 from types import NoneType, UnionType
@@ -21,7 +22,6 @@ from byoc_mlir.frontend.order import names_of
 from byoc_mlir.frontend.registry import OnnxOp, find_op
 from byoc_mlir.frontend.schema import check_node, op_schema, versions_of
 from byoc_mlir.frontend.value import Array
-from byoc_mlir.records import record
 
 _KINDS: Mapping[Any, str] = {
     int: "INT",
@@ -35,7 +35,7 @@ _KINDS: Mapping[Any, str] = {
 }
 
 
-@record
+@dataclass(frozen=True)
 class _Formals:
     """Inputs and attributes that an importing function accepts."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import onnx
@@ -10,7 +11,6 @@ from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.dims import Guard
 from byoc_mlir.frontend.order import read_names
-from byoc_mlir.records import record
 from byoc_mlir.tensors import TensorInfo
 
 __all__ = ["NODE_NOTES", "ImportedModel", "NodeStatus", "OnnxNode", "TensorInfo"]
@@ -25,7 +25,7 @@ NODE_NOTES: Mapping[NodeStatus, str] = {
 """Explanation of each status."""
 
 
-@record
+@dataclass(frozen=True)
 class OnnxNode:
     """Report row of one ONNX node.
 
@@ -50,7 +50,7 @@ class OnnxNode:
         return OnnxNode(name, node.op_type, status, NODE_NOTES[status], inputs, outputs)
 
 
-@record
+@dataclass(frozen=True)
 class ImportVariant:
     """Sizes for which an import of a model with symbolic dimensions is valid."""
 
@@ -60,7 +60,7 @@ class ImportVariant:
     """Reason why the import is valid for one set of input shapes only; "" if valid for more."""
 
 
-@record
+@dataclass(frozen=True)
 class ImportedModel:
     """ONNX model as `relay` ops in `func.func @main`, with its inputs and outputs in order."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.metadata import EntryPoint
 from typing import Any, TypeAlias, TypeVar
@@ -16,7 +16,6 @@ from byoc_mlir.frontend.families import PREFIX, import_families
 from byoc_mlir.frontend.value import NodeRefused, Value
 from byoc_mlir.installed import installed_points
 from byoc_mlir.names import written_at
-from byoc_mlir.records import record
 
 ENTRY_POINT_GROUP = "byoc_mlir.ops"
 """Entry-point group of modules that register ops when imported, each named `domain.Op`."""
@@ -25,7 +24,7 @@ OpFunction: TypeAlias = Callable[..., Value | Sequence[Value | None]]
 F = TypeVar("F", bound=OpFunction)
 
 
-@record
+@dataclass(frozen=True)
 class OnnxOp:
     """One version of an op, and the function that imports it.
 

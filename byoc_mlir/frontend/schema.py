@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +14,6 @@ from onnx.defs import OpSchema, SchemaError
 
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.value import AbsentValue, SequenceValue, Value
-from byoc_mlir.records import record
 
 
 @lru_cache(maxsize=4096)
@@ -121,7 +121,7 @@ _SEQUENCE = "a sequence"
 _OPTIONAL = "an optional without an element"
 
 
-@record
+@dataclass(frozen=True)
 class _Formal:
     """Input or output of a schema."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,11 +13,10 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import semantics_of
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic, same, shape_of, sizes_of
 from byoc_mlir.dims import Dim, Size, floordiv, largest, smallest
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 
-@record(eq=False)
+@dataclass(frozen=True, eq=False)
 class SizeTensor:
     """Tensor of integers, some of them symbolic: an array of numbers and `Dim`s."""
 

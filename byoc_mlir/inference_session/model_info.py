@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
 
-from byoc_mlir.records import record
 from byoc_mlir.tensors import TensorInfo
 
 _NAMES = {number: name.lower() for name, number in TensorProto.DataType.items()}
 _TYPES_OF_NUMPY = {"float32": "float", "float64": "double", "object": "string"}
 
 
-@record
+@dataclass(frozen=True)
 class NodeArg:
     """Input or output; a dimension is a number, its symbol's name, or `None`."""
 
@@ -26,7 +25,7 @@ class NodeArg:
     shape: list[int | str | None]
 
 
-@record
+@dataclass(frozen=True)
 class ModelMetadata:
     """Metadata of the model in its file."""
 
@@ -39,7 +38,7 @@ class ModelMetadata:
     custom_metadata_map: dict[str, str] = field(default_factory=dict[str, str])
 
 
-@record
+@dataclass(frozen=True)
 class ModelInfo:
     """Metadata of a session's model."""
 

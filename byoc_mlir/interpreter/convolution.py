@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -16,11 +17,10 @@ from byoc_mlir.onednn.primitives import (
     PrimitiveDescriptor,
     arranged,
 )
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array, aligned_empty
 
 
-@record
+@dataclass(frozen=True)
 class Convolution:
     """Sizes of a convolution.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +17,6 @@ from byoc_mlir.onednn.primitives import (
     PrimitiveDescriptor,
     arranged,
 )
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array, aligned_empty
 
 _GATES = [0, 2, 3, 1]
@@ -27,7 +27,7 @@ _MATRICES = (Arg.WEIGHTS, Arg.WEIGHTS_1)
 _NO_FLAGS = 0
 
 
-@record
+@dataclass(frozen=True)
 class Layer:
     """Sizes of an LSTM; `direction` is ONNX's attribute."""
 

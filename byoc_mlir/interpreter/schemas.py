@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper
 
-from byoc_mlir.records import record
-
 Types = Sequence["int | None"]
 """Element types of operands; `None` for an omitted operand."""
 
 
-@record
+@dataclass(frozen=True)
 class Schema:
     """Schema of an op in one version.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 from onnx import ModelProto, NodeProto, TensorProto
 
 from byoc_mlir.interpreter.schemas import Schema, Types, opset_of, schema_of, value_of
-from byoc_mlir.records import record
 
 _OPSETS = range(7, 29)
 """Versions of the default domain whose ops were compared with ONNX Runtime's."""
@@ -26,7 +26,7 @@ _Check = Callable[[NodeProto, _Attributes, Types], str]
 operands; "" if it is."""
 
 
-@record
+@dataclass(frozen=True)
 class TierOp:
     """Forms of an op that the tier supports.
 

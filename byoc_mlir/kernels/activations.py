@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import llvm
@@ -16,7 +17,6 @@ from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.f32_code import FloatCode
 from byoc_mlir.kernels.f32_functions import erf, tanh
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.records import record
 
 _PREFIX = "byoc_activation"
 _CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
@@ -100,7 +100,7 @@ def _define_elements(module: ModuleBuilder, name: str, formula: Formula, element
     return name
 
 
-@record
+@dataclass(frozen=True)
 class ScalarCode(FloatCode):
     """Writer of formulas on scalars: appends `llvm` ops to a function."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.dims import Size, ceildiv, largest
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class BufferRequest:
     """Buffer that is live from op `first` to op `last` of a block, both included."""
 
@@ -37,7 +37,7 @@ def plan_offsets(requests: Sequence[BufferRequest]) -> tuple[list[int], int]:
     return offsets, max((end for _, end, _ in placed), default=0)
 
 
-@record
+@dataclass(frozen=True)
 class DynamicRequest:
     """Buffer like `BufferRequest`, whose size may be symbolic."""
 

@@ -6,7 +6,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -21,7 +21,6 @@ from byoc_mlir.dims import Size
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
-from byoc_mlir.records import record
 
 Pair = tuple[int, int]
 """Sizes along height and width."""
@@ -59,7 +58,7 @@ def are_few_channels(channels: int, groups: int) -> bool:
     return groups == 1 and channels < FEWEST_LANES
 
 
-@record
+@dataclass(frozen=True)
 class Strides:
     """Strides in elements: between images, channel vectors, rows and pixels."""
 
@@ -69,7 +68,7 @@ class Strides:
     pixel: int
 
 
-@record
+@dataclass(frozen=True)
 class Image:
     """Tensor `[N, C, H, W]` that is stored in memory as `[N, C / block, H, W, block]`.
 
@@ -109,7 +108,7 @@ class Image:
         return Image((batch, channels, width, height), self.block)
 
 
-@record
+@dataclass(frozen=True)
 class Convolution:
     """Convolution with its fused epilogue."""
 
@@ -176,7 +175,7 @@ class Convolution:
         )
 
 
-@record
+@dataclass(frozen=True)
 class Windows(Generic[T]):
     """Geometry of a convolution's windows, in source pixels, as parameters of a kernel."""
 
@@ -211,7 +210,7 @@ class Slot(IntEnum):
     """Slot of the kernel's parameters, 8-byte words."""
 
 
-@record
+@dataclass(frozen=True)
 class KernelCode:
     """Function `void (slots)` of a kernel, and the values of its run-time parameters."""
 

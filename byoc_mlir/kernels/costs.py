@@ -8,11 +8,10 @@ that use them.
 
 from __future__ import annotations
 
-from dataclasses import Field, asdict, field, fields
+from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
 from byoc_mlir.calibration import Calibration, Measurement, current_calibration
-from byoc_mlir.records import record
 
 _UNIT, _SOURCE = "unit", "source"
 
@@ -22,7 +21,7 @@ def _number(assumed: float, unit: str, source: str) -> float:
     return field(default=assumed, metadata={_UNIT: unit, _SOURCE: source})
 
 
-@record
+@dataclass(frozen=True)
 class Table:
     """Table of cost-model parameters of one kind."""
 
@@ -62,7 +61,7 @@ class Table:
 _Table = TypeVar("_Table", bound=Table)
 
 
-@record
+@dataclass(frozen=True)
 class ConvolutionCalibration(Table):
     """Rates of the built-in `f32` convolutions on one thread, with the longest vectors."""
 
@@ -81,7 +80,7 @@ class ConvolutionCalibration(Table):
     )
 
 
-@record
+@dataclass(frozen=True)
 class IntegerCalibration(Table):
     """MAC rates of the built-in int8 GEMMs without VNNI, on one thread."""
 
@@ -96,7 +95,7 @@ class IntegerCalibration(Table):
     depthwise: float = _number(2e7, "MACs / ms", "depthwise 3x3, 256 channels at 14 x 14")
 
 
-@record
+@dataclass(frozen=True)
 class RoundedCalibration(Table):
     """Rates of the built-in `bf16` kernels, on one thread."""
 
@@ -108,7 +107,7 @@ class RoundedCalibration(Table):
     )
 
 
-@record
+@dataclass(frozen=True)
 class ActivationCalibration(Table):
     """Rates of activations that overwrite their operand, on one thread."""
 
@@ -119,7 +118,7 @@ class ActivationCalibration(Table):
     gelu_tanh: float = _number(1.8e6, "elements / ms", "32,768 elements, in cache")
 
 
-@record
+@dataclass(frozen=True)
 class Assumptions(Table):
     """Parameters that are not measured, each with the reason."""
 
@@ -164,14 +163,11 @@ class Assumptions(Table):
     region_work: float = _number(
         10_000, "operations", "single ops timed both ways break even between 4,000 and 16,000"
     )
-    small_model: float = _number(
-        5e6, "operations", "a tenth of a millisecond on a core of 50 GFLOP/s: soon compiled twice"
-    )
     kernel_code: float = _number(
         0.02, "ms", "saving that justifies half a second of LLVM for a kernel's code"
     )
     estimate_margin: float = _number(
-        0.9, "of a measured time", "an estimate is right within a tenth"
+        0.9, "of the library's time", "an estimate is right within a tenth"
     )
     place_margin: float = _number(
         0.65, "of the other place's time", "estimates of a region are mostly right within a fifth"

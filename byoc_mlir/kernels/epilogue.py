@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import dataclass
 from typing import Literal
-
-from byoc_mlir.records import record
 
 Limits = Literal["none", "relu", "clip"]
 """Clamp of an epilogue: none, a lower limit of 0, or any limits."""
 
 
-@record
+@dataclass(frozen=True)
 class Epilogue:
     """Epilogue in this order: per-channel bias, residual sum, clamp to limits."""
 

@@ -8,6 +8,7 @@ LLVM would call a function that is not linked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import llvm
@@ -18,7 +19,6 @@ from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import Vectors, joined, shuffled
-from byoc_mlir.records import record
 
 NAME = "interleave"
 """Name of the kernel in IR and reports."""
@@ -73,7 +73,7 @@ def _define_blocks(module: ModuleBuilder, name: str, channels: int) -> str:
     return name
 
 
-@record
+@dataclass(frozen=True)
 class _Blocks:
     """Writer of the code of one block."""
 

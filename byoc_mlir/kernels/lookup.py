@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import llvm
@@ -12,7 +13,6 @@ from xdsl.ir import SSAValue
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.records import record
 
 _PREFIX = "byoc_lookup"
 _LANES = 64
@@ -66,7 +66,7 @@ def _define_elements(module: ModuleBuilder, name: str, *, has_vectors: bool) -> 
     return name
 
 
-@record
+@dataclass(frozen=True)
 class _Lookup:
     """Writer of the loops over bytes that one thread runs."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import partial
 from typing import Generic, TypeVar
@@ -18,7 +18,6 @@ from byoc_mlir.kernels.costs import ConvolutionCalibration, calibration
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
 from byoc_mlir.kernels.vectors import FEWEST_LANES, Float, Vectors
-from byoc_mlir.records import record
 
 PREFIX = "byoc_normalized"
 
@@ -39,7 +38,7 @@ _COPIES = 4
 T = TypeVar("T")
 
 
-@record
+@dataclass(frozen=True)
 class JoinParameters(Generic[T]):
     """Run-time parameters: sizes and distances of a concatenation, in elements. A `Row` for each
     part follows in memory.
@@ -69,7 +68,7 @@ class Row(IntEnum):
     """Distance between a pixel's blocks in the result."""
 
 
-@record
+@dataclass(frozen=True)
 class JoinVariant:
     """Properties that the generated code depends on."""
 
@@ -212,7 +211,7 @@ class _Pixels:
         return self._function.gep(base, index, self._variant.element)
 
 
-@record
+@dataclass(frozen=True)
 class JoinedTensor:
     """Tensor that is stored in memory as `[channels / block, pixels, block]`; NHWC has one
     block.
@@ -227,7 +226,7 @@ class JoinedTensor:
         return self.channels // self.block
 
 
-@record
+@dataclass(frozen=True)
 class NormalizedJoin:
     """Concatenation along channels, fused with a factor and a summand for each channel.
 

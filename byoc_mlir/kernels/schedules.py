@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import llvm
@@ -14,13 +15,12 @@ from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.kernels.convolution import ConvolutionKernel, KernelCode
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parallel import parallel_functions
-from byoc_mlir.records import record
 
 CONSTANTS = "constants"
 """Schedule whose code has the convolution's parameters as constants."""
 
 
-@record
+@dataclass(frozen=True)
 class Scheduled:
     """Kernel with chosen tiles, whose parameters are loaded at run time or compiled in."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -25,7 +26,6 @@ from byoc_mlir.kernels.f32_code import LOG2_E, MANTISSA_BITS, TO_INTEGER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
 from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, broadcast, shuffled, splat
-from byoc_mlir.records import record
 
 PREFIX = "byoc_softmax"
 
@@ -46,7 +46,7 @@ Step = Callable[[Vectors, SSAValue, SSAValue], SSAValue]
 accumulator."""
 
 
-@record
+@dataclass(frozen=True)
 class SoftmaxParameters(Generic[T]):
     """Run-time parameters: sizes of a softmax, in elements."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from xdsl.ir import SSAValue
@@ -11,7 +12,6 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import FunctionBuilder
-from byoc_mlir.records import record
 
 
 class Counted(Protocol):
@@ -23,7 +23,7 @@ class Counted(Protocol):
     def long_strips(self) -> SSAValue: ...
 
 
-@record
+@dataclass(frozen=True)
 class Strips(ABC):
     """Strategy that cuts rows into strips."""
 
@@ -133,7 +133,7 @@ class RestStrips(Strips):
         return found
 
 
-@record
+@dataclass(frozen=True)
 class PieceStrips(RestStrips):
     """Strips of a row that is cut into pieces.
 

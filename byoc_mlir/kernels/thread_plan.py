@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class _Way:
     """Fastest plan of the first steps, if threads share the last of these."""
 

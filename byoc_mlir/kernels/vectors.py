@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TypeAlias
 
@@ -30,7 +31,6 @@ from byoc_mlir.dialects.llvm_intrinsics import (
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.epilogue import Limits
 from byoc_mlir.kernels.ops import float_arithmetic, shuffle
-from byoc_mlir.records import record
 
 ELEMENT_BYTES = 4
 
@@ -51,7 +51,7 @@ _ANY_ORDER = llvm.FastMathAttr([FastMathFlag.REASSOC])
 _ANY_ZERO = llvm.FastMathAttr([FastMathFlag.NO_SIGNED_ZEROS])
 
 
-@record
+@dataclass(frozen=True)
 class VectorUnit:
     """Vectors of `f32`: length, number of registers, and the preferred panel."""
 
@@ -113,7 +113,7 @@ FEWEST_LANES = 4
 """Lanes of the shortest supported vectors."""
 
 
-@record
+@dataclass(frozen=True)
 class Vectors:
     """Builder of arithmetic on vectors of `lanes` lanes."""
 

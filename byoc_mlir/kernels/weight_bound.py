@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from byoc_mlir.records import record
 
-
-@record
+@dataclass(frozen=True)
 class Way:
     """Candidate algorithm of a convolution."""
 

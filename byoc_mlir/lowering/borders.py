@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
@@ -15,14 +16,13 @@ from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.contraction import fill_value
 from byoc_mlir.lowering.relay_to_linalg.builder import slice_offsets, slice_sizes, static_ints
 from byoc_mlir.lowering.to_llvm.types import byte_width
-from byoc_mlir.records import record
 
 _WORTH_STRIPS = 1 << 15
 """Minimum size in bytes of a tensor for which filling the border's strips, a loop nest for each, is
 faster than filling the whole tensor."""
 
 
-@record
+@dataclass(frozen=True)
 class Strip:
     """Part of a tensor: `sizes` elements from `offsets` on."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
@@ -20,10 +21,9 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     slice_sizes,
     static_ints,
 )
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class BufferView:
     """Elements of a dense buffer: `root[offset + sum(index * stride)]`."""
 

@@ -15,7 +15,6 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.lowering.borders import is_background
 from byoc_mlir.lowering.relay_to_linalg.builder import static_ints
-from byoc_mlir.records import record
 
 
 @dataclass(eq=False)
@@ -31,7 +30,7 @@ class Storage:
     """Number of the function's result to which the memory belongs, if any."""
 
 
-@record
+@dataclass(frozen=True)
 class StoragePlan:
     """Result of `plan_storage` for a block.
 

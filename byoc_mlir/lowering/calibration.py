@@ -12,7 +12,7 @@ import operator
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import nsmallest
 from pathlib import Path
@@ -40,7 +40,6 @@ from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.lowering.eviction import eviction_code
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
-from byoc_mlir.records import record
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.forks import OPENMP
@@ -81,7 +80,7 @@ _PLANES = (1, 3, 224 * 224)
 """Shape of the interleaved planes: images, channels, pixels."""
 
 
-@record
+@dataclass(frozen=True)
 class Benchmark:
     """Measurement of one table of the machine calibration."""
 
@@ -246,7 +245,7 @@ _Function: TypeAlias = "Callable[[Any], None]"
 """Function that is called with slots: a kernel, or its preparation."""
 
 
-@record
+@dataclass(frozen=True)
 class _Run:
     """Kernel with memory for its slots, ready to run."""
 

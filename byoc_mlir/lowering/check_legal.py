@@ -18,12 +18,11 @@ from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.device_ops import region_spaces, space_of
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.symbols import ops_to_lower
-from byoc_mlir.records import record
 
 Stage = Literal["relay", "linalg", "buffers", "loops", "llvm"]
 
 
-@record
+@dataclass(frozen=True)
 class _Legal:
     """Dialects, and single ops of other dialects, that are legal in a stage of the lowering."""
 

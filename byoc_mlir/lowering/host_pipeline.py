@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -38,10 +39,9 @@ from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
 from byoc_mlir.lowering.widen_products import WidenProducts
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class PassesFor:
     """Passes for certain modules, imported when there is such a module.
 
@@ -146,9 +146,10 @@ def _order() -> Sequence[ModulePass]:
 
 
 def _waits() -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.outline_device_chains import OutlineDeviceChains
     from byoc_mlir.lowering.place_waits import PlaceWaits
 
-    return (PlaceWaits(),)
+    return (PlaceWaits(), OutlineDeviceChains())
 
 
 def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:

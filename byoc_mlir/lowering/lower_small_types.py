@@ -6,6 +6,7 @@ numbers.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -38,7 +39,6 @@ from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.limits import in_time
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 _FLOATS = (
@@ -76,7 +76,7 @@ def decoding_table(element_type: Attribute) -> Array:
     return codes.view(numpy_dtype(element_type)).astype(wide)
 
 
-@record
+@dataclass(frozen=True)
 class Encoding:
     """Table that maps an `f32` to a code, by thresholds for its magnitude.
 

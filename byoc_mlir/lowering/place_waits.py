@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -17,7 +18,6 @@ from byoc_mlir.dialects.device_ops import TransferOp, WaitOp, region_spaces, spa
 from byoc_mlir.dialects.dynamic_buffers import PlaceOp, View
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.to_llvm.aliasing import Extent, extent_of
-from byoc_mlir.records import record
 
 
 class PlaceWaits(ModulePass):
@@ -45,7 +45,7 @@ class PlaceWaits(ModulePass):
             _Waits(block, regions, functions).place()
 
 
-@record
+@dataclass(frozen=True)
 class _Pending:
     """Copy that a device may still be doing, with its memory of the host."""
 

@@ -5,6 +5,7 @@ threads.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
@@ -33,7 +34,6 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import offset
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.symbols import is_declaration, symbol_of
-from byoc_mlir.records import record
 
 NOW = "byoc_profile_now"
 """Symbol of `i64 ()`, which returns the clock in nanoseconds."""
@@ -114,7 +114,7 @@ START, TICK = "byoc_profile_start", "byoc_profile_tick"
 _CLOCK, _MONOTONIC, _NANOSECONDS = "clock_gettime", 1, 1_000_000_000
 
 
-@record
+@dataclass(frozen=True)
 class _Step:
     """Timed call in a function of a region, or of the host."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -33,10 +34,9 @@ from byoc_mlir.abi import (
     region_function,
 )
 from byoc_mlir.dialects.device_ops import region_space
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class RegionCall:
     """Properties of a region that callers need: the sizes of its slots, and the hooks that it
     defines.

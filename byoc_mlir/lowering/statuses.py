@@ -6,6 +6,7 @@ Checks of values are numbered.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, cf, func, llvm, memref
@@ -34,7 +35,6 @@ from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.device_traffic import transferred_bytes
 from byoc_mlir.lowering.region_calls import RegionCall
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import flatten
-from byoc_mlir.records import record
 
 
 class RunChecks:
@@ -85,7 +85,7 @@ def _number(builder: Builder, value: int, type_: IntegerType) -> SSAValue:
 _POINTER = LLVMPointerType()
 
 
-@record
+@dataclass(frozen=True)
 class PlacedRegion:
     """Region, or device, with its ranges of slots; its `number` counts from 1."""
 

@@ -7,17 +7,17 @@ elements are read more than once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from byoc_mlir.numpy_ops.precision import limit
 from byoc_mlir.numpy_ops.reduction import largest
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 
-@record
+@dataclass(frozen=True)
 class Axis:
     """Windows along one dimension of `size`: `count` windows of `kernel` elements.
 

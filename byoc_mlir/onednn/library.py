@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from byoc_mlir.errors import BackendError
 from byoc_mlir.installed import library_in_wheel
-from byoc_mlir.records import record
 from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
 from byoc_mlir.runtime.system.libraries import limit_isa
 from byoc_mlir.runtime.system.threads import prepare_openmp_environment
@@ -45,7 +45,7 @@ _ISA_SWITCH = IsaSwitch(
 )
 
 
-@record
+@dataclass(frozen=True)
 class Library:
     """Loaded oneDNN library."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from byoc_mlir.onednn.constants import Arg, Query
 from byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes
 from byoc_mlir.onednn.engine import Argument, OwnedHandle, check_status, engine
-from byoc_mlir.records import record
 from byoc_mlir.runtime.system.addresses import address_of, c_array
 from byoc_mlir.tensors import Array
 
@@ -142,7 +142,7 @@ class BoundPrimitive:
         return memory.value
 
 
-@record
+@dataclass(frozen=True)
 class ArrangedWeights:
     """Weights in the layouts that a primitive chose, and other arrays."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -13,10 +13,9 @@ from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns.language import Pattern
 from byoc_mlir.patterns.subjects import Subject, as_constant
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class Match:
     """Part of a graph that a pattern matched; a check accepts or refuses it.
 
@@ -110,7 +109,7 @@ def checked_reason(answer: object, who: str) -> str | None:
     )
 
 
-@record
+@dataclass(frozen=True)
 class CompositePattern:
     """Row of a backend's pattern table.
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.ir import Operation
 
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns.language import AltPattern, CallPattern, Pattern
 from byoc_mlir.patterns.matching import all_matches
 from byoc_mlir.patterns.scope import Scope
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class Miss:
     """Partial match that matched the most sub-patterns."""
 

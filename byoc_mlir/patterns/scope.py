@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 
 from xdsl.dialects.builtin import UnregisteredOp
@@ -11,7 +11,6 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike, IsTerminator, NoMemoryEffect, is_side_effect_free
 
 from byoc_mlir.dialects.relay.control import ControlOp
-from byoc_mlir.records import record
 
 
 def is_movable(op: Operation) -> bool:
@@ -38,7 +37,7 @@ def _is_pure(kind: type[Operation]) -> bool:
     return kind.has_trait(NoMemoryEffect)
 
 
-@record
+@dataclass(frozen=True)
 class Scope:
     """Ops of a block that no earlier match contains."""
 

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,13 +16,12 @@ from byoc_mlir.errors import ByocError
 from byoc_mlir.ray.datatypes import Array
 from byoc_mlir.ray.refusals import OverloadedError
 from byoc_mlir.ray.served import Model, Rows
-from byoc_mlir.records import record
 
 Arrays: TypeAlias = Mapping[str, Array]
 Outputs: TypeAlias = Mapping[str, Any]
 
 
-@record(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Waiting:
     """Request that waits."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +13,6 @@ import numpy as np
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.ray.datatypes import Array, datatype, of_bytes, of_json, to_bytes, to_json
 from byoc_mlir.ray.refusals import RequestTooLargeError
-from byoc_mlir.records import record
 from byoc_mlir.tensors import TensorInfo
 
 HEADER_LENGTH = "inference-header-content-length"
@@ -31,7 +30,7 @@ _JSON = "application/json"
 _BYTES = "application/octet-stream"
 
 
-@record
+@dataclass(frozen=True)
 class Answer:
     """Answer to the client."""
 
@@ -45,7 +44,7 @@ class Answer:
         return Answer(status, json.dumps(document, allow_nan=False).encode())
 
 
-@record
+@dataclass(frozen=True)
 class Inference:
     """Client's request to run the model."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -13,7 +14,6 @@ from onnx.helper import tensor_dtype_to_np_dtype
 
 from byoc_mlir.errors import InvalidInputError, NodeProblem, UnsupportedModelError
 from byoc_mlir.frontend.files.load import parse_model
-from byoc_mlir.records import record
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.tensors import StructureInfo, TensorInfo
 
@@ -38,7 +38,7 @@ class Model(Protocol):
         ...
 
 
-@record
+@dataclass(frozen=True)
 class Rows:
     """Row dimension of a model's inputs: the first dimension, if all inputs share it."""
 

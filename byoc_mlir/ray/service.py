@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,6 @@ from byoc_mlir.ray.refusals import (
     status_of,
 )
 from byoc_mlir.ray.served import Model, check_tensors
-from byoc_mlir.records import record
 from byoc_mlir.tensors import TensorInfo
 
 _SMALL = 1 << 16
@@ -44,7 +44,7 @@ VERSION = "1"
 """Version of every model: there is one."""
 
 
-@record
+@dataclass(frozen=True)
 class ServingLimits:
     """Limits of one replica."""
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,9 @@ from byoc_mlir.frontend.files.external_data import ExternalFiles
 from byoc_mlir.frontend.files.load import parse_model
 from byoc_mlir.frontend.files.tensor_check import external_locations
 from byoc_mlir.ray.served import EXTRA
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class ShippedModel:
     """Files of a model in Ray's object store.
 

@@ -8,10 +8,9 @@ structures are known. A plan in a file is complete.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from byoc_mlir.records import record
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.tensors import Kind, MapRow, TensorInfo, Trim
@@ -20,7 +19,7 @@ NOT_COMPILED = "nothing is compiled yet: the first inputs determine the shapes; 
 """Message about a plan without programs."""
 
 
-@record
+@dataclass(frozen=True)
 class Leaf:
     """Part that runs as a whole: one native program, or several for different sizes."""
 
@@ -30,7 +29,7 @@ class Leaf:
     """Programs; the program used last is the last one."""
 
 
-@record
+@dataclass(frozen=True)
 class PlanStage:
     """Segment of a model; it reads and defines values by name."""
 
@@ -45,7 +44,7 @@ class PlanStage:
     (`size_input`) replace them, so that one program supports them all."""
 
 
-@record
+@dataclass(frozen=True)
 class Staged:
     """Model that is split into segments at shapes that depend on computed values."""
 
@@ -54,7 +53,7 @@ class Staged:
     stages: tuple[PlanStage, ...]
 
 
-@record
+@dataclass(frozen=True)
 class LoopNames:
     """Names of values in a `Loop` of ONNX and in its body; an empty name is an absent value."""
 
@@ -74,7 +73,7 @@ class LoopNames:
     """Outputs of the loop: the final carried values, then the scan outputs."""
 
 
-@record
+@dataclass(frozen=True)
 class Loop:
     """Loop as a segment: its body runs once for each iteration."""
 
@@ -86,7 +85,7 @@ class Loop:
     body: Node | None = None
 
 
-@record
+@dataclass(frozen=True)
 class Interpreted:
     """Part with nodes on strings, which an interpreter runs in Python. No file holds it."""
 
@@ -94,7 +93,7 @@ class Interpreted:
     report: Report
 
 
-@record
+@dataclass(frozen=True)
 class Structured:
     """Model whose inputs or outputs are lists of arrays, `None`, or maps: a node for each
     structure.

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from byoc_mlir.names import printable, printable_document
-from byoc_mlir.records import record
 
 WIDTH = 80
 """Columns of the text."""
 
 
-@record
+@dataclass(frozen=True)
 class ProfileRow:
     """Step of a run."""
 
@@ -57,7 +56,7 @@ class ProfileRow:
         return self.bytes / self.milliseconds / 1e6 if self.milliseconds else 0.0
 
 
-@record
+@dataclass(frozen=True)
 class Profile:
     """Steps of a run in order; the last row is the time outside of all steps.
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.records import record
 from byoc_mlir.runtime.profile import Profile, ProfileRow
 from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import Report
@@ -23,7 +22,7 @@ _Timed: TypeAlias = tuple[Step, float, float]
 """Step with its seconds, and the seconds of its other threads."""
 
 
-@record
+@dataclass(frozen=True)
 class TimedPart:
     """Times of one program of a model in a run."""
 
@@ -38,7 +37,7 @@ class TimedPart:
     """Placement of the steps that are in no region."""
 
 
-@record
+@dataclass(frozen=True)
 class TimedRun:
     """Run of a model with its times."""
 

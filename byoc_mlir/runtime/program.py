@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from byoc_mlir.abi import DEVICE_FUNCTIONS, device_region
-from byoc_mlir.records import record
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.tensors import Array, TensorInfo
 
 
-@record
+@dataclass(frozen=True)
 class IsaSwitch:
     """Function that limits the instruction set of a shared object that generates code itself."""
 
@@ -28,7 +27,7 @@ class IsaSwitch:
     """Environment variables with which users set the limit themselves; they take precedence."""
 
 
-@record
+@dataclass(frozen=True)
 class SharedLibrary:
     """Shared object of the machine that defines functions which the object code calls."""
 
@@ -41,9 +40,11 @@ class SharedLibrary:
     version: tuple[int, int, int] = (0, 0, 0)
     """Version at compile time: an older one, or another major one, is not accepted."""
     isa_switch: IsaSwitch | None = None
+    wheels: tuple[str, ...] = ()
+    """Distributions that may have it on another machine."""
 
 
-@record
+@dataclass(frozen=True)
 class LibrarySymbol:
     """Function of a shared object that the object code calls under the name `symbol`.
 
@@ -60,7 +61,7 @@ class LibrarySymbol:
         return self.library if isinstance(self.library, bytes) else self.library.read_bytes()
 
 
-@record
+@dataclass(frozen=True)
 class ProgramDevice:
     """Device that a program runs regions on."""
 
@@ -107,7 +108,7 @@ class ProgramDevice:
         return self.state + 2 * len(self.constants) + len(DEVICE_FUNCTIONS)
 
 
-@record
+@dataclass(frozen=True)
 class PythonRegion:
     """Region that Python code runs: `loader` names the `RegionModule` that loads `data`.
 
@@ -122,7 +123,7 @@ class PythonRegion:
     outputs: tuple[TensorInfo, ...]
 
 
-@record
+@dataclass(frozen=True)
 class Step:
     """Timed part of a run, in a program that was compiled for profiles."""
 
@@ -142,7 +143,7 @@ class Step:
     or a description."""
 
 
-@record
+@dataclass(frozen=True)
 class ValueCheck:
     """Check that ends a run if a value is not between `least` and `most`."""
 
@@ -186,7 +187,7 @@ class Code(Protocol):
         ...
 
 
-@record
+@dataclass(frozen=True)
 class ObjectCode:
     """Relocatable object files with separate weights."""
 
@@ -211,7 +212,7 @@ class ObjectCode:
         return link(self, symbols, threads)
 
 
-@record
+@dataclass(frozen=True)
 class Program:
     """Native code of a model, for one set of input shapes or for all that its `sizes` accept.
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_mlir.names import printable, printable_lines
-from byoc_mlir.records import record
 
 if TYPE_CHECKING:
     from byoc_mlir.runtime.profile import Profile
     from byoc_mlir.runtime.verification import Verification
 
 
-@record
+@dataclass(frozen=True)
 class RegionTimes:
     """Estimated or measured times of a region on its backend and on the host, which determined its
     placement.
@@ -39,7 +38,7 @@ class RegionTimes:
         return f"{self.obtained}: {', '.join(figures)}"
 
 
-@record
+@dataclass(frozen=True)
 class ReportRow:
     """Row of an ONNX node."""
 
@@ -63,7 +62,7 @@ class ReportRow:
     """Times of its region, or of its former region if that was moved back to the host."""
 
 
-@record
+@dataclass(frozen=True)
 class GuardRow:
     """Condition on sizes that a compile-time decision depends on."""
 
@@ -76,7 +75,7 @@ class GuardRow:
         return f"{self.relation} ({self.node})" if self.node else self.relation
 
 
-@record
+@dataclass(frozen=True)
 class Variant:
     """Import of a model with dynamic shapes, and the programs that are compiled from it."""
 
@@ -96,7 +95,7 @@ class Variant:
         return f"{where}; compiled for {sets} of input shapes"
 
 
-@record
+@dataclass(frozen=True)
 class DeviceTraffic:
     """Copies between the host and a device in one run, and waits for the device.
 
@@ -131,7 +130,7 @@ def _counted(count: int, size: int, one: str, several: str) -> str:
     return f"{count} {one if count == 1 else several} ({size:,} bytes)"
 
 
-@record
+@dataclass(frozen=True)
 class Report:
     """Report with one row for every node of the model, in the model's order.
 

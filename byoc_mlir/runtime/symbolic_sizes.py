@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from byoc_mlir.dims import GREATEST_SIZE, LEAST_HINT, Guard, Size, SymbolInfo, symbol
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.records import record
 from byoc_mlir.tensors import TensorInfo
 
 
-@record
+@dataclass(frozen=True)
 class LimitedTensor:
     """Tensor of the model that may exceed the limits."""
 
@@ -21,7 +21,7 @@ class LimitedTensor:
     node: str | None
 
 
-@record
+@dataclass(frozen=True)
 class SymbolicSizes:
     """Symbolic sizes of a program, with their conditions and the tensors that they may make too
     large.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Literal, TypeAlias
@@ -16,14 +16,13 @@ import numpy.typing as npt
 
 from byoc_mlir.comparison import Difference
 from byoc_mlir.names import printable
-from byoc_mlir.records import record
 from byoc_mlir.runtime.profile import WIDTH
 
 MOST_ROWS = 12
 """Maximum number of rows of a kind in the text."""
 
 
-@record
+@dataclass(frozen=True)
 class Asked:
     """Arguments of `Executable.verify`, which documents them."""
 
@@ -35,7 +34,7 @@ class Asked:
     nodes: bool = False
 
 
-@record
+@dataclass(frozen=True)
 class Compared:
     """Tensor of the model with its difference from the expected value."""
 
@@ -63,7 +62,7 @@ class Compared:
         return line
 
 
-@record
+@dataclass(frozen=True)
 class FailingPart:
     """Smallest part of the model that was found to differ when compiled separately."""
 
@@ -110,7 +109,7 @@ class FailingPart:
         return model, inputs
 
 
-@record
+@dataclass(frozen=True)
 class Verification:
     """Result of the comparison of a compiled model with an oracle.
 
@@ -177,7 +176,7 @@ class Verification:
 Kind: TypeAlias = Literal["pattern", "pass", "backend"]
 
 
-@record
+@dataclass(frozen=True)
 class Bisection:
     """Result of a bisection: the names whose disabling makes a model correct."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,8 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
-
-from byoc_mlir.records import record
 
 _Floats: TypeAlias = npt.NDArray[np.float32]
 _Shape: TypeAlias = tuple[int, ...]
@@ -70,7 +69,7 @@ def _parameter_shapes(model: ModelProto) -> dict[str, _Shape]:
     return shapes
 
 
-@record
+@dataclass(frozen=True)
 class _Role:
     """Role of a value for the first op that reads it."""
 

@@ -6,19 +6,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from traceback import walk_tb
 
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError
-
-from byoc_mlir.records import record
 
 _EXPECTED = re.compile(
     r"expected-(error|warning|note|remark) *(?:@([+-]\d+|above|below|unknown))? *\{\{(.*)\}\}\s*$"
 )
 
 
-@record
+@dataclass(frozen=True)
 class Diagnostic:
     """Text of an error that is raised or expected at a line; line `None` is any line."""
 

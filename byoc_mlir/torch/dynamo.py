@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import ByocError, InvalidInputError
-from byoc_mlir.records import record
 from byoc_mlir.torch.capture import capture
 from byoc_mlir.torch.module import CompiledModule, check_options, compile_program
 from byoc_mlir.torch.tensors import array_of, pytorch
@@ -41,7 +41,7 @@ def dynamo_backend(
     return CompiledGraph(graph, examples, dict(options or {}))
 
 
-@record
+@dataclass(frozen=True)
 class _Input:
     """Input of a graph."""
 
@@ -56,7 +56,7 @@ class _Input:
     """Source of a size: the position of a tensor among the inputs, and its dimension."""
 
 
-@record
+@dataclass(frozen=True)
 class _Program:
     """Compiled program of a graph."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -12,7 +13,6 @@ import numpy as np
 from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler import compile
 from byoc_mlir.errors import ByocError, ExecutionError, InvalidInputError
-from byoc_mlir.records import record
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.torch.capture import capture
@@ -75,7 +75,7 @@ def _words(tensor: Any, name: str) -> Array:
     return words if words.size <= _WHOLE else words[:: words.size // _SAMPLES | 1]
 
 
-@record
+@dataclass(frozen=True)
 class _Place:
     """Argument of a module: a tensor, or a value that is compiled in."""
 

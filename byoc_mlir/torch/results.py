@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
-from byoc_mlir.records import record
 from byoc_mlir.torch.places import place_of_node
 from byoc_mlir.torch.tensors import pytorch
 
 
-@record
+@dataclass(frozen=True)
 class Results:
     """Results of a captured module.
 

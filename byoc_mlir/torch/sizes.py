@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.records import record
 from byoc_mlir.torch.keywords import others_of
 from byoc_mlir.torch.tensors import pytorch
 
@@ -15,7 +15,7 @@ _Sizes: TypeAlias = Iterator[tuple[str, int, Any]]
 """Triples of a dimension's name, its size in the example, and the caller's declaration."""
 
 
-@record
+@dataclass(frozen=True)
 class Sizes:
     """Declared sizes of an example, in the order in which `forward` takes the arguments, since
     PyTorch names sizes by position.

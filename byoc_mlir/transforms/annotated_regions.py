@@ -7,6 +7,7 @@ one region, and so are ops that share a `byoc.compiler_begin`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -16,14 +17,13 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp
 from byoc_mlir.limits import in_time
 from byoc_mlir.patterns.subjects import describe
-from byoc_mlir.records import record
 from byoc_mlir.transforms.blocks import can_offload, is_annotation, is_constant, is_node
 from byoc_mlir.transforms.union_find import UnionFind
 
 Annotation: TypeAlias = CompilerBeginOp | CompilerEndOp
 
 
-@record
+@dataclass(frozen=True)
 class AnnotatedRegion:
     """Ops of one block, in program order, that one backend is to run together."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +23,6 @@ from byoc_mlir.dialects.relay.nn import BatchNormOp, BiasAddOp, DenseOp
 from byoc_mlir.dialects.relay.window import ConvOp, ConvTransposeOp
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.limits import in_time
-from byoc_mlir.records import record
 from byoc_mlir.tensors import aligned_empty
 from byoc_mlir.transforms.rewriting import (
     Array,
@@ -36,7 +36,7 @@ from byoc_mlir.transforms.rewriting import (
 Linear: TypeAlias = ConvOp | ConvTransposeOp | DenseOp
 
 
-@record
+@dataclass(frozen=True)
 class Affine:
     """Affine map `data * scale + shift` for every channel along `axis`, in double precision."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +21,6 @@ from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import evaluate_op
 from byoc_mlir.dialects.relay.reduce import MeanOp
 from byoc_mlir.dialects.relay.transform import ConcatenateOp
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.quantised import BYTES, Quantised, placed, quantised, same_value
@@ -30,7 +30,7 @@ Integers: TypeAlias = "SSAValue | str | None"
 Rule: TypeAlias = "Callable[[Any, ResultParameters, OpSequence], Integers]"
 
 
-@record
+@dataclass(frozen=True)
 class ResultParameters:
     """Quantisation parameters of a result, for the whole tensor."""
 
@@ -232,7 +232,7 @@ _MOST_OPS = 32
 """Maximum number of ops of a function that is tabulated."""
 
 
-@record
+@dataclass(frozen=True)
 class _Function:
     """Function of one byte: chain of element-wise ops with constants."""
 

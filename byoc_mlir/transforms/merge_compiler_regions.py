@@ -6,6 +6,7 @@ The merge order does not depend on the order in which a block lists its ops.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 from xdsl.context import Context
@@ -14,7 +15,6 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.passes import ModulePass
 
 from byoc_mlir.limits import in_time
-from byoc_mlir.records import record
 from byoc_mlir.transforms.annotated_regions import (
     AnnotatedRegion,
     find_regions,
@@ -27,7 +27,7 @@ from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
 from byoc_mlir.transforms.union_find import UnionFind
 
 
-@record
+@dataclass(frozen=True)
 class OffTargetDepths:
     """Off-target depth of each node: the largest number of off-target nodes on a path to it.
 

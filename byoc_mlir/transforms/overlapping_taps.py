@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
 
 from byoc_mlir.dialects.relay.base import ints, shape_of, sizes_of
 from byoc_mlir.dialects.relay.pool import PoolOp
 from byoc_mlir.dialects.relay.window import CorrelationOp, window_count
-from byoc_mlir.records import record
 
 _MOST_TAPS = 1 << 12
 """Maximum number of taps to examine at each end of a window, since windows may have any size."""
 
 
-@record
+@dataclass(frozen=True)
 class OverlappingTaps:
     """Range of overlapping taps along one spatial axis, and the padding that remains for it."""
 

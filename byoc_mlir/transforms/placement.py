@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
@@ -12,7 +12,6 @@ from xdsl.ir import Block, Operation
 from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals, region_compiler
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name
-from byoc_mlir.records import record
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.transforms.blocks import is_annotation, is_constant, is_terminator
 from byoc_mlir.transforms.region_times import times_of
@@ -21,7 +20,7 @@ from byoc_mlir.transforms.work import multiplications, precision
 HOST = "host"
 
 
-@record
+@dataclass(frozen=True)
 class Placement:
     """Placement of one op."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import BlockArgument, Operation
@@ -13,7 +14,6 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name, tensor_type
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp, WhereOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp
-from byoc_mlir.records import record
 from byoc_mlir.transforms.blocks import is_constant
 from byoc_mlir.transforms.work import multiplications
 
@@ -21,7 +21,7 @@ _FUSED = (UnaryOp, BroadcastOp, BiasAddOp, WhereOp)
 """Ops that a composite may contain in addition to its GEMM: functions of the result's elements."""
 
 
-@record
+@dataclass(frozen=True)
 class ProfitableGemm:
     """GEMM or convolution for which the precision pays."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import MultiplyOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp
 from byoc_mlir.numpy_ops import integers
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.rewriting import constant_array
@@ -20,7 +20,7 @@ from byoc_mlir.transforms.rewriting import constant_array
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
-@record
+@dataclass(frozen=True)
 class Quantised:
     """Quantised tensor: integers, scale and zero point, the operands of a `qnn.dequantize`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 from xdsl.dialects.builtin import ModuleOp
@@ -11,7 +12,6 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.patterns.subjects import describe
-from byoc_mlir.records import record
 from byoc_mlir.transforms.annotated_regions import AnnotatedRegion, find_regions, unannotated
 from byoc_mlir.transforms.blocks import (
     blocks_of,
@@ -24,7 +24,7 @@ from byoc_mlir.transforms.blocks import (
 )
 
 
-@record
+@dataclass(frozen=True)
 class RegionNode:
     """Node of the graph: a region, a host op, or a constant."""
 
@@ -38,7 +38,7 @@ class RegionNode:
         return self.compiler is None and is_constant(self.ops[0])
 
 
-@record
+@dataclass(frozen=True)
 class RegionGraph:
     """Nodes of one block, without annotations and the terminator, and the edges between them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -25,7 +26,6 @@ from byoc_mlir.dialects.relay.base import ints, size_list, sizes_of
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.properties import to_attribute
 from byoc_mlir.dialects.relay.shape import is_symbolic
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array, transposed
 from byoc_mlir.transforms.overlapping_taps import overlapping_taps, overlapping_taps_of_pool
 from byoc_mlir.transforms.product_reshapes import ELEMENTWISE, reshape_behind
@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Rule)
 _RULES: dict[type[Operation], list[Rule]] = {}
 
 
-@record
+@dataclass(frozen=True)
 class Merged:
     """Op that replaces several ops."""
 

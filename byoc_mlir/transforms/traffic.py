@@ -11,12 +11,11 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dims import Size
-from byoc_mlir.records import record
 from byoc_mlir.transforms.blocks import is_constant
 from byoc_mlir.transforms.work import dynamic_macs, tensor_bytes
 
 
-@record
+@dataclass(frozen=True)
 class _Op:
     """MACs of an op, and the numbers of the values that it reads and writes."""
 

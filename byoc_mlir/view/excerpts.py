@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from byoc_mlir.ir_dump import SUMMARY
-from byoc_mlir.records import record
 
 Excerpt: TypeAlias = tuple[str, str]
 """A title, and some lines of IR."""
@@ -34,7 +33,7 @@ MOST_LINES = 400
 """Maximum number of lines of one text; longer texts are cut."""
 
 
-@record
+@dataclass(frozen=True)
 class Details:
     """IR and code, by the name of the selected node, region or function."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from byoc_mlir.backends.options import Option, Setting
-from byoc_mlir.records import record
 
 MEASURED = "measured"
-"""Setting that selects the fastest choice, as measured or estimated."""
+"""Setting that selects the fastest choice: by estimate or, after `byoc tune`, by measurement."""
 
 Winograd: TypeAlias = Literal["measured", "off"]
 Convolution: TypeAlias = Literal[
@@ -25,7 +25,7 @@ LAYOUTS = get_args(Layout)[1:]
 """Families of layouts; blocks of 16 are for AVX-512."""
 
 
-@record
+@dataclass(frozen=True)
 class Choices:
     """Settings of the choices; each is `measured`, or a value to use wherever it applies."""
 

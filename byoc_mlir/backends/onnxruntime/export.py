@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -21,7 +22,6 @@ from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import BackendError
-from byoc_mlir.records import record
 
 OPSET, IR_VERSION = 21, 10
 
@@ -52,7 +52,7 @@ result.
 """
 
 
-@record
+@dataclass(frozen=True)
 class Export:
     """Writer of an op, and a rule that refuses forms without an equivalent in ONNX or ONNX
     Runtime.

@@ -7,6 +7,7 @@ thread and splits a matmul into pieces of one call each, which the threads of th
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import i32, i64
@@ -22,7 +23,6 @@ from byoc_mlir.backends.openblas.products import (
 )
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.records import record
 
 _FLOAT_BYTES = 4
 
@@ -118,7 +118,7 @@ def _share(
     return function.multiply(first, grain), end
 
 
-@record
+@dataclass(frozen=True)
 class _Matrices:
     """Addresses of the operands and the result of one matmul of a batch."""
 

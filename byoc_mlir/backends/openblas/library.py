@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from byoc_mlir.errors import BackendError, ExecutionError
 from byoc_mlir.installed import library_in_wheel
-from byoc_mlir.records import record
 from byoc_mlir.runtime.program import SharedLibrary
 from byoc_mlir.runtime.system import libraries
 
@@ -28,7 +28,7 @@ _CONFIGURATION = "scipy_openblas_get_config64_"
 _INSTALL = f"install it with `pip install {WHEEL}`"
 
 
-@record
+@dataclass(frozen=True)
 class OpenBlas:
     """A loaded OpenBLAS."""
 
@@ -39,7 +39,7 @@ class OpenBlas:
     @property
     def requirement(self) -> SharedLibrary:
         """Returns the shared library that compiled code needs at load time."""
-        return SharedLibrary(self.path, ENVIRONMENT_VARIABLE)
+        return SharedLibrary(self.path, ENVIRONMENT_VARIABLE, wheels=(WHEEL,))
 
 
 @cache

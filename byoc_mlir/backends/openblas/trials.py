@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import cycle, product
 from typing import TypeAlias, cast
@@ -13,7 +14,6 @@ import numpy as np
 
 from byoc_mlir.backends.openblas.library import SET_THREADS, SGEMM, load_library
 from byoc_mlir.backends.openblas.products import AS_STORED, ROW_MAJOR, TRANSPOSED, Block
-from byoc_mlir.records import record
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system import libraries
 from byoc_mlir.runtime.system.threads import thread_clock
@@ -42,7 +42,7 @@ class Matrix(Enum):
     PANELS = auto()
 
 
-@record
+@dataclass(frozen=True)
 class BlockedWay:
     """A way to compute a matmul: its block size, and the storage of operand B."""
 

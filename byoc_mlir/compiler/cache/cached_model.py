@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from byoc_mlir.abi import HOST_SPACE
@@ -14,7 +14,6 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import ArtifactError, InvalidModelError
 from byoc_mlir.frontend.files.external_data import ExternalFiles
-from byoc_mlir.records import record
 from byoc_mlir.runtime.files.serialise import decode, encode_fields
 from byoc_mlir.runtime.plan import PlanStage
 from byoc_mlir.tensors import TensorInfo
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from byoc_mlir.compiler.source import Source
 
 
-@record
+@dataclass(frozen=True)
 class ModelEntry:
     """Plan of a model without its programs, and the dependencies of its compilation."""
 
@@ -54,7 +53,7 @@ class ModelEntry:
         return _identities(self.devices) == self.devices
 
 
-@record
+@dataclass(frozen=True)
 class CachedModel:
     """Model in a cache, with the options of its compilation."""
 

@@ -18,7 +18,6 @@ from typing import Literal, TypeAlias
 
 from byoc_mlir.errors import ArtifactError, ByocError, UnsafeCacheError
 from byoc_mlir.files import open_regular
-from byoc_mlir.records import record
 from byoc_mlir.runtime.files.container import Container, read_container, write_container
 from byoc_mlir.runtime.files.serialise import Blob, Json
 from byoc_mlir.warned import warn_user
@@ -63,7 +62,7 @@ class CacheEntry:
         return not self.is_complete and self.used < time.time() - _ABANDONED_SECONDS
 
 
-@record
+@dataclass(frozen=True)
 class Cache:
     """Folder of compiled programs that holds about `limit` bytes.
 

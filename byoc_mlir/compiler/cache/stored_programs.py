@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
@@ -15,7 +15,6 @@ from byoc_mlir.compiler.cache.fingerprint import array_digest, digest, stamp
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import ArtifactError
-from byoc_mlir.records import record
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.files.container import Container
 from byoc_mlir.runtime.files.serialise import Blob, Json, decode, encode
@@ -27,7 +26,7 @@ _LEAST_BYTES = 1 << 12
 """Minimum bytes of a weight to store; smaller weights stay with their program."""
 
 
-@record
+@dataclass(frozen=True)
 class StoredWeight:
     """Position of a weight in the cache."""
 
@@ -107,7 +106,7 @@ class StoredWeights:
         return self._packs[key]
 
 
-@record
+@dataclass(frozen=True)
 class _Circumstances:
     """Warnings of a program's compilation, and the libraries that the program needs."""
 

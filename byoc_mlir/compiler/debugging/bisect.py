@@ -16,7 +16,6 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.user_passes import names_of
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.value import Array
-from byoc_mlir.records import record
 from byoc_mlir.runtime.verification import Bisection, Kind
 
 
@@ -59,7 +58,7 @@ def fewest(
     return (*first, *fewest(halves[1], goes_away, (*besides, *first)))
 
 
-@record
+@dataclass(frozen=True)
 class _Subject:
     """Request, inputs and expected outputs of the repeated compilations."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import wrap
 from typing import Literal, TypeAlias, get_args
@@ -40,13 +40,12 @@ from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.structures import is_structured
 from byoc_mlir.limits import Limits, limited
 from byoc_mlir.names import printable
-from byoc_mlir.records import record
 from byoc_mlir.runtime.profile import WIDTH
 
 Status: TypeAlias = Literal["supported", "interpreted", "unsupported"]
 
 
-@record
+@dataclass(frozen=True)
 class OpRow:
     """Nodes of a model with the same op, types and status."""
 
@@ -71,7 +70,7 @@ class OpRow:
         return "\n".join(wrap(printable(text), WIDTH, subsequent_indent=" " * 8))
 
 
-@record
+@dataclass(frozen=True)
 class Check:
     """Support of a model's ops, known before compilation."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from onnx import ModelProto
 from byoc_mlir.comparison import difference, is_close, is_float
 from byoc_mlir.compiler.debugging.parts import WholeModel
 from byoc_mlir.frontend.value import Array
-from byoc_mlir.records import record
 from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.runtime.verification import Compared
 
@@ -27,7 +27,7 @@ round either way, and the differences grow from layer to layer.
 """
 
 
-@record
+@dataclass(frozen=True)
 class Tolerance:
     """Tolerance of elements: `atol + rtol * |wanted|`."""
 

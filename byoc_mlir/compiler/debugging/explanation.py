@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from byoc_mlir.names import printable
-from byoc_mlir.records import record
 from byoc_mlir.runtime.profile import WIDTH
 from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import ReportRow
@@ -17,7 +16,7 @@ from byoc_mlir.runtime.report import ReportRow
 Outcome: TypeAlias = Literal["accepted", "refused", "missed"]
 
 
-@record
+@dataclass(frozen=True)
 class Decision:
     """Decision of a rule or a pattern for some ops."""
 
@@ -36,7 +35,7 @@ class Decision:
         return f"{about}: {self.reason}" if self.reason else about
 
 
-@record
+@dataclass(frozen=True)
 class DescribedOp:
     """Op that computes a node, as text."""
 
@@ -66,7 +65,7 @@ class DescribedOp:
         return (other.name, other.types) == (self.name, self.types)
 
 
-@record
+@dataclass(frozen=True)
 class Change:
     """Change of a node's ops by a pass."""
 
@@ -81,7 +80,7 @@ class Change:
         return f"{self.pass_name}: {ops or 'nothing is left of it'}"
 
 
-@record
+@dataclass(frozen=True)
 class NodeExplanation:
     """Path of one ONNX node through the compiler.
 
@@ -117,7 +116,7 @@ class NodeExplanation:
         yield from _section("computed by", map(_step, self.steps))
 
 
-@record
+@dataclass(frozen=True)
 class PatternExplanation:
     """Matches of a pattern in a model.
 

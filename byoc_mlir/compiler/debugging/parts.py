@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,11 @@ from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.order import names_of, needed_nodes, ordered_nodes, read_names
 from byoc_mlir.frontend.value import Array
-from byoc_mlir.records import record
 
 Values = Mapping[str, Array]
 
 
-@record
+@dataclass(frozen=True)
 class ExtractedPart:
     """Some nodes of a model as a separate model, with its inputs."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,7 +19,6 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.frontend.order import needed_nodes
-from byoc_mlir.records import record
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.verification import Asked, Compared, FailingPart, Verification
 from byoc_mlir.tensors import StructureInfo, TensorInfo
@@ -155,7 +154,7 @@ TRANSPARENT = ("folded", "removed")
 """Placements of nodes without code."""
 
 
-@record
+@dataclass(frozen=True)
 class Examined:
     """A verification and its inputs."""
 
@@ -183,7 +182,7 @@ def examine(
     inputs = {info.name: _as_given(info, asked.inputs[info.name]) for info in executable.inputs}
     whole = WholeModel(source)
     values = tensor_values(oracle, whole, inputs, request)
-    is_rounded = request.precision == "bf16" or is_quantised(whole.model)
+    is_rounded = request.precision in ("bf16", "f16", "tf32") or is_quantised(whole.model)
     tolerance = Tolerance(asked.rtol, asked.atol, is_rounded)
     comparer = Comparer(whole, values, tolerance, executable.report())
     outputs = comparer.compared(found, whole.outputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from onnx import ModelProto
@@ -10,11 +11,10 @@ from onnx import ModelProto
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.source import Source
-from byoc_mlir.records import record
 from byoc_mlir.runtime.execution.node import LoadedNode
 
 
-@record
+@dataclass(frozen=True)
 class Compilation:
     """Settings of a compilation, and the cache of its programs."""
 
@@ -33,7 +33,7 @@ Maker: TypeAlias = Callable[[Source, Compilation, PartCompiler], LoadedNode | No
 `None` if the model is of another kind."""
 
 
-@record
+@dataclass(frozen=True)
 class Kind:
     """Kind of models, with the function that compiles them; it is imported for such models only."""
 

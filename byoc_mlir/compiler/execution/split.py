@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from onnx import ModelProto
 
@@ -19,12 +20,11 @@ from byoc_mlir.frontend.stages.split import split_model
 from byoc_mlir.frontend.stages.stage import Stage, stage_model
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.limits import Limits, limited
-from byoc_mlir.records import record
 from byoc_mlir.runtime import plan
 from byoc_mlir.runtime.execution.staged import LoadedStaged
 
 
-@record
+@dataclass(frozen=True)
 class SplitModel:
     """Model that is split into segments."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
@@ -15,12 +16,11 @@ from byoc_mlir.compiler.partition.host_costs import bytes_of, estimated_times
 from byoc_mlir.dialects.byoc import host_blocks, region_compiler
 from byoc_mlir.dialects.relay.transform import ReshapeOp
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.records import record
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.transforms.region_times import set_times
 
 
-@record
+@dataclass(frozen=True)
 class _Region:
     """Region on a device, with its call and its estimated times."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -18,10 +19,9 @@ from byoc_mlir.compiler.partition.next_targets import hand_on
 from byoc_mlir.errors import BackendError, ByocError, FallbackForbiddenError
 from byoc_mlir.ir_dump import dump_text, located_text
 from byoc_mlir.lowering.region_calls import RegionCall, region_functions
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class GeneratedRegions:
     """Code of every region, in the module's order, and the problems of its generation."""
 

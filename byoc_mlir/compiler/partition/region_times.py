@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 
@@ -10,7 +11,6 @@ from byoc_mlir.calibration import Calibration, Measurement
 from byoc_mlir.compiler.cache.fingerprint import digest
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.alone import alone
-from byoc_mlir.records import record
 from byoc_mlir.runtime.report import RegionTimes
 
 REGIONS = "regions"
@@ -20,7 +20,7 @@ _WEIGHT = re.compile(r'#relay\.weight<"[^"]*", "[^"]*">')
 _NUMBERS = re.compile(r'("[^"]*")|\d+')
 
 
-@record
+@dataclass(frozen=True)
 class Keys:
     """Keys under which a region's times are stored."""
 

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from byoc_mlir.calibration import measuring
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.kernels.tuned import Question, Trial, trying
-from byoc_mlir.records import record
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.profile import ProfileRow
 from byoc_mlir.tensors import TensorInfo
@@ -47,7 +47,7 @@ _WORTH = 0.98
 """Maximum time of a tuned model, as a fraction of the untuned model's."""
 
 
-@record
+@dataclass(frozen=True)
 class TimedStep:
     """Key of a step in a run; other fields of a profile's row may differ from run to run."""
 
@@ -126,7 +126,7 @@ class Candidate:
         return {problem: one.taken for problem, one in self.questions.items() if one.taken}
 
 
-@record
+@dataclass(frozen=True)
 class SearchResult:
     """Result of a search."""
 
@@ -242,7 +242,7 @@ class Search:
         key = tuple(sorted(choices.items()))
         if key not in self._built:
             start, trial = time.thread_time(), Trial(choices)
-            with trying(trial):
+            with trying(trial), measuring():
                 executable = compile_model(self._request)
             found = Candidate(choices, executable, trial.questions)
             self._longest = max(self._longest, time.thread_time() - start)

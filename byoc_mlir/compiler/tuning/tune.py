@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.compiler.calibration import keep_choices, process_choices, tuned_before
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.tuning.search import Search, SearchResult
 from byoc_mlir.errors import ByocError
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class TunedKernel:
     """Problem that has a new way to compute it, with its milliseconds in a run before and after."""
 
@@ -23,7 +23,7 @@ class TunedKernel:
     milliseconds_after: float
 
 
-@record
+@dataclass(frozen=True)
 class Tuning:
     """Result of tuning a model."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from mmap import mmap
 from typing import Any, Self, cast
@@ -23,7 +23,6 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import OneResultOp, Tensor, tensor_of
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.errors import MissingWeightsError
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array, aligned
 
 INLINE_ELEMENTS = 16
@@ -45,7 +44,7 @@ _BORROWED: dict[int, str] = {}
 _borrowed_so_far = count()
 
 
-@record
+@dataclass(frozen=True)
 class Weight:
     """Handle to a constant's bytes: a readable name, the hash of the content, and the content.
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from byoc_mlir.dialects.relay.base import RelayOp
-from byoc_mlir.records import record
 
 T = TypeVar("T")
 
 
-@record
+@dataclass(frozen=True)
 class OpTable(Generic[T]):
     """Table from ops to functions, in a package with a file for each family of the dialect.
 

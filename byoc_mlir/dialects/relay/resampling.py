@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from byoc_mlir.limits import check_constant
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 
-@record
+@dataclass(frozen=True)
 class ResizedAxis:
     """Axis to resize: its sizes, `scale` (output to input) and the part `roi` to take."""
 
@@ -30,7 +30,7 @@ class ResizedAxis:
         return self.scale * self.size
 
 
-@record
+@dataclass(frozen=True)
 class Taps:
     """`output[o] = sum over t of weights[o, t] * data[positions[o, t]]`.
 

@@ -8,17 +8,16 @@ import os
 import stat
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
-from byoc_mlir.records import record
 
 _COARSEST_SECONDS = 2.0
 """Coarsest resolution of time stamps in seconds; two changes within it may have the same stamp."""
 
 
-@record
+@dataclass(frozen=True)
 class _Mapped:
     """File mapped into memory, with the file's status when it was mapped."""
 

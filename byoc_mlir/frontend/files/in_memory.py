@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import onnx
@@ -11,14 +12,13 @@ from onnx import GraphProto, ModelProto, StringStringEntryProto, TensorProto, nu
 from byoc_mlir.dialects.relay.constant import Weight, borrow
 from byoc_mlir.frontend.files.tensor_check import payload_bytes
 from byoc_mlir.frontend.value import Array
-from byoc_mlir.records import record
 
 _LEAST_BYTES = 1 << 12
 """Minimum bytes of a tensor that is kept in memory apart from the model; smaller ones may be
 shapes."""
 
 
-@record
+@dataclass(frozen=True)
 class ModelInMemory:
     """ONNX model whose large tensors are numpy arrays, which are read in place and not copied.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
@@ -11,7 +12,6 @@ from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorPro
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
 from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.limits import check_constant
-from byoc_mlir.records import record
 
 MAX_RANK = 16
 
@@ -22,7 +22,7 @@ _FIELDS = (
 _EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
 
 
-@record
+@dataclass(frozen=True)
 class TensorStorage:
     """Storage of an element type: bits per element, and the typed field with its packing."""
 

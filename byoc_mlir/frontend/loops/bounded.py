@@ -8,13 +8,13 @@ iteration number, so that the importer can derive sizes from it (`frontend.formu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from byoc_mlir.frontend.loops.ends import body_of, has_body
 from byoc_mlir.frontend.loops.values import NUMBERS, Graph, read_outside, unchanged
-from byoc_mlir.records import record
 
 _COPIES = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 """Ops that copy the value of a tensor of one element."""
@@ -31,7 +31,7 @@ _EXACT = 1 << 24
 """Largest counter, as `f32` represents all integers up to this one exactly."""
 
 
-@record
+@dataclass(frozen=True)
 class _Counter:
     """Loop-carried integer that grows by one in each iteration."""
 

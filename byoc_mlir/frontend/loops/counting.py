@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import dataclass
 
 import numpy as np
 from onnx import (
@@ -26,7 +27,6 @@ from byoc_mlir.frontend.inferred import graph_outline, inferred_graph
 from byoc_mlir.frontend.loops.bounded import Body, bounded, is_bounded
 from byoc_mlir.frontend.loops.ends import body_of
 from byoc_mlir.frontend.loops.values import Graph, read_outside, unchanged
-from byoc_mlir.records import record
 
 
 def with_counted_loops(model: ModelProto) -> ModelProto:
@@ -66,7 +66,7 @@ def _is_while(node: NodeProto) -> bool:
     return is_bounded(node) and not node.input[0]
 
 
-@record
+@dataclass(frozen=True)
 class _Counting:
     """Range of a loop's counter, whose step is 1."""
 

@@ -7,6 +7,7 @@ contain the loop. Instead, its body becomes a separate model, which is called on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 
 from onnx import ModelProto, NodeProto
 
@@ -19,7 +20,6 @@ from byoc_mlir.frontend.stages.parts import ModelPart, parts_around
 from byoc_mlir.frontend.stages.size_operands import data_of
 from byoc_mlir.frontend.stages.stage import Stage, stage_model
 from byoc_mlir.frontend.value import Array
-from byoc_mlir.records import record
 
 
 def growing_loops(model: ModelProto) -> frozenset[str]:
@@ -92,7 +92,7 @@ def grown_axes(node: NodeProto) -> Iterator[tuple[str, int]]:
             yield formal.name, attribute_of(longer, "axis").i
 
 
-@record
+@dataclass(frozen=True)
 class LoopBody:
     """Body of a loop that is a segment of a model, and becomes a separate model."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
@@ -27,14 +28,13 @@ from byoc_mlir.frontend.ops.heads import (
 from byoc_mlir.frontend.ops.prefixes import up_to
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value, dtype_of
-from byoc_mlir.records import record
 
 _SHORT_MASKS = 24
 """First opset with masks that cover fewer keys; in earlier opsets, their last dimension may be
 1."""
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Attending:
     """Attributes of ONNX's Attention."""
 
@@ -54,7 +54,7 @@ class Attending:
         return 0 if self.is_causal else self.right_window_size
 
 
-@record
+@dataclass(frozen=True)
 class _Keys:
     """Keys, values and mask as the node's operands, not split into heads yet.
 

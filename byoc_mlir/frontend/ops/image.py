@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr
 from xdsl.utils.exceptions import VerifyException
@@ -15,10 +16,9 @@ from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class _Target:
     """Output shape of a resize, with scale factors and region of interest for all dimensions."""
 

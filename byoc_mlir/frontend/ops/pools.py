@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import index
 from typing import Any
 
@@ -25,10 +25,9 @@ from byoc_mlir.frontend.ops.window import (
 )
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
-from byoc_mlir.records import record
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PoolAttributes(WindowAttributes):
     """Attributes of pools."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -16,7 +17,6 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.window import ConvAttributes, convolve
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value, dtype_of
-from byoc_mlir.records import record
 
 F32 = np.dtype(np.float32)
 I32 = np.dtype(np.int32)
@@ -141,7 +141,7 @@ def biased(context: NodeContext, total: Value, bias: Value | None, axis: int) ->
     return context.emit(nn.BiasAddOp, total, bias, axis=axis)
 
 
-@record
+@dataclass(frozen=True)
 class IntegerWeight:
     """Integer matrices `[units, in]`, for data that is quantised at run time.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,7 +24,6 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value, dtype_of
-from byoc_mlir.records import record
 
 DType: TypeAlias = np.dtype[Any]
 
@@ -91,7 +91,7 @@ def _float_dtype(number: int | None, data: Value | None = None) -> DType:
     return dtype
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RandomAttributes(ABC):
     """Attributes of all random floats."""
 
@@ -113,7 +113,7 @@ class RandomAttributes(ABC):
         """Returns random numbers of the distribution."""
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NormalAttributes(RandomAttributes):
     """Attributes of a normal distribution."""
 
@@ -126,7 +126,7 @@ class NormalAttributes(RandomAttributes):
         return _moved(context, generator.normal(shape, dtype), self.scale, self.mean)
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class UniformAttributes(RandomAttributes):
     """Attributes of a uniform distribution."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -31,12 +31,11 @@ from byoc_mlir.frontend.ops.recurrent_layer import (
 )
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
-from byoc_mlir.records import record
 
 Weight: TypeAlias = Value | IntegerWeight
 
 
-@record
+@dataclass(frozen=True)
 class Operands:
     """Operands of a recurrent op, for all directions.
 
@@ -81,7 +80,7 @@ class Operands:
         return Layer(self.x, self.w, self.r, self.bias, direction)
 
 
-@record
+@dataclass(frozen=True)
 class Direction:
     """Operands of one direction: `x [T, B, I], w [G*H, I], r [G*H, H]` and two biases `[G*H]`."""
 

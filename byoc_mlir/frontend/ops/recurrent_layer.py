@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,10 +12,9 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.activations import DEFAULTS, Activation, activation_of
 from byoc_mlir.frontend.value import NodeRefused, Value
-from byoc_mlir.records import record
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CellAttributes:
     """Activations, clipping and direction of a recurrent op."""
 
@@ -64,7 +64,7 @@ class CellAttributes:
         return [built[at : at + len(defaults)] for at in range(0, len(listed), len(defaults))]
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RecurrentAttributes(CellAttributes):
     """Attributes of ONNX's recurrent ops."""
 
@@ -73,7 +73,7 @@ class RecurrentAttributes(CellAttributes):
     output_sequence: int = 0
 
 
-@record
+@dataclass(frozen=True)
 class Layer:
     """Operands of ONNX's LSTM or GRU with `layout` 0, and the direction."""
 

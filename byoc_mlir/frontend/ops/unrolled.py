@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -17,7 +18,6 @@ from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.value import NodeRefused, SequenceValue, Value, ValueNeeded
-from byoc_mlir.records import record
 
 MAX_GUARDED_ITERATIONS = 64
 """Maximum iterations of a loop with an early exit; results after its end are discarded."""
@@ -155,7 +155,7 @@ def _either(context: NodeContext, condition: Value, one: Value, other: Value) ->
     return arith.where(context, condition, one, other)
 
 
-@record
+@dataclass(frozen=True)
 class Scanned:
     """Input that a `Scan` iterates over."""
 

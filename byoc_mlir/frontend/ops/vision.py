@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
@@ -14,7 +15,6 @@ from byoc_mlir.frontend.ops.nn import stacked_product
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 from byoc_mlir.limits import check_constant
-from byoc_mlir.records import record
 
 _METHODS = {"bilinear": "linear", "bicubic": "cubic"}
 
@@ -72,7 +72,7 @@ def _coordinates(count: int, *, aligned: bool) -> np.ndarray[tuple[int], np.dtyp
     return (2 * np.arange(count) + 1) / count - 1
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RoiAttributes:
     """Attributes of RoiAlign in all versions."""
 

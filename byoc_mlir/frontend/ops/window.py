@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from byoc_mlir.dialects.relay import RelayOp, nn, qnn_window, transform, window
@@ -15,10 +15,9 @@ from byoc_mlir.dims import GREATEST_SIZE, Size, ceildiv, largest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
-from byoc_mlir.records import record
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WindowAttributes:
     """Attributes of ONNX's windows."""
 
@@ -28,7 +27,7 @@ class WindowAttributes:
     strides: Sequence[int] | None = None
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ConvAttributes(WindowAttributes):
     """Attributes of convolutions."""
 
@@ -36,7 +35,7 @@ class ConvAttributes(WindowAttributes):
     kernel_shape: Sequence[int] | None = None
 
 
-@record
+@dataclass(frozen=True)
 class Window:
     """Window with resolved padding: one entry per spatial dimension."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass
 
 import onnx
 
 from byoc_mlir.frontend.order import defined_names, named_copies, ordered_nodes, read_names
 from byoc_mlir.frontend.stages.stage import Stage
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class ModelPart:
     """Part of a model, which runs after the previous parts."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
@@ -12,13 +12,12 @@ from onnx import helper
 from byoc_mlir.frontend.graphs import STAGE_DOMAIN
 from byoc_mlir.frontend.inferred import Sizes
 from byoc_mlir.frontend.value import Array
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Trim, size_input
 
 _INTEGERS = onnx.AttributeProto.INTS
 
 
-@record
+@dataclass(frozen=True)
 class Stage:
     """Segment of a model: its inputs, outputs, nodes and initializers."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -22,7 +22,6 @@ from byoc_mlir.interpreter.ops.window import SAME, Placing, window_axes
 from byoc_mlir.interpreter.products import matmul
 from byoc_mlir.numpy_ops.window import Axis, correlate_transposed
 from byoc_mlir.onednn.gemm import sgemm
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array, aligned_empty, transposed
 
 _CHUNK = 1 << 20
@@ -102,7 +101,7 @@ class Conv:
         return primitive.run(data, arranged, None if bias is None else np.ascontiguousarray(bias))
 
 
-@record
+@dataclass(frozen=True)
 class _Limits:
     """Lower and upper limit of a result."""
 

@@ -6,6 +6,7 @@ The fallback multiplies the inputs of all steps at once, and then runs all direc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from byoc_mlir.interpreter.lstm import Layer, LstmPrimitive
 from byoc_mlir.interpreter.ops.errors import NotInterpretedError
 from byoc_mlir.interpreter.products import matmul
 from byoc_mlir.numpy_ops.recurrent import gru_step, lstm_step
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 _Step = Callable[[Array, Sequence[Array]], Sequence[Array]]
@@ -23,7 +23,7 @@ _Step = Callable[[Array, Sequence[Array]], Sequence[Array]]
 after it."""
 
 
-@record
+@dataclass(frozen=True)
 class _Sequences:
     """Inputs of a layer: `x` as `[steps, rows, features]`, and the number of steps of each row."""
 

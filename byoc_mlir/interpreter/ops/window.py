@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from byoc_mlir.interpreter.ops.errors import NotInterpretedError
 from byoc_mlir.numpy_ops.window import Axis
-from byoc_mlir.records import record
 
 SAME = ("SAME_UPPER", "SAME_LOWER")
 """Values of `auto_pad` with which the number of windows is the size divided by the stride, rounded
 up."""
 
 
-@record
+@dataclass(frozen=True)
 class Placing:
     """Attributes that place a window; omitted ones are `None`."""
 

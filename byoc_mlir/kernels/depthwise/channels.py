@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects import llvm
@@ -12,12 +13,11 @@ from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.vectors import Vectors, shuffled, splat
-from byoc_mlir.records import record
 
 _HALF_BITS, _UPPER_HALF = 16, -1 << 16
 
 
-@record
+@dataclass(frozen=True)
 class Channels(ABC):
     """Builder that appends loads and stores of a block of channels to a function."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
@@ -19,7 +19,6 @@ from byoc_mlir.kernels.depthwise.micro_kernel import (
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.strips import Strips
-from byoc_mlir.records import record
 
 
 def define_depthwise(
@@ -73,7 +72,7 @@ def _define_lines(module: ModuleBuilder, variant: DepthwiseVariant, strips: Stri
     return name
 
 
-@record
+@dataclass(frozen=True)
 class _Kernels:
     """Micro-kernels for strips of one length: one for strips within the row, one for strips with
     padding at the sides.
@@ -89,7 +88,7 @@ class _Kernels:
         return _Kernels(variant, inside, padded)
 
 
-@record
+@dataclass(frozen=True)
 class _Line:
     """Row of the result."""
 
@@ -103,7 +102,7 @@ class _Line:
     """Offset of the row in the result, in elements."""
 
 
-@record
+@dataclass(frozen=True)
 class _Lines:
     """Writer of the loops over rows that one thread runs."""
 

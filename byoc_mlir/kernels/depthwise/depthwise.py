@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -25,7 +26,6 @@ from byoc_mlir.kernels.depthwise.micro_kernel import DepthwiseParameters, Depthw
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.strips import RestStrips, Strips, strips_of
 from byoc_mlir.kernels.vectors import VectorUnit
-from byoc_mlir.records import record
 
 NAME = "depthwise"
 """Name of the algorithm in IR and reports."""
@@ -37,7 +37,7 @@ _WIDEST = 9
 """Maximum width of a window, as its columns are unrolled."""
 
 
-@record
+@dataclass(frozen=True)
 class Depthwise(ConvolutionKernel):
     """Depthwise convolution."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -16,12 +17,11 @@ from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
-from byoc_mlir.records import record
 
 T = TypeVar("T")
 
 
-@record
+@dataclass(frozen=True)
 class DepthwiseParameters(Generic[T]):
     """Run-time parameters: sizes, and distances in memory in elements."""
 
@@ -63,7 +63,7 @@ _LINE_WORDS = 16
 """Words of 32 bits in a cache line."""
 
 
-@record
+@dataclass(frozen=True)
 class DepthwiseVariant:
     """Properties that the generated code depends on."""
 
@@ -141,7 +141,7 @@ def _begin(module: ModuleBuilder, name: str, element: Attribute) -> FunctionBuil
     return module.function(name, TYPES, result=VOID, internal=True)
 
 
-@record
+@dataclass(frozen=True)
 class _Source:
     """Source pixel in the first window row, and the distance to its next row."""
 
@@ -175,7 +175,7 @@ def _sources(
     return found
 
 
-@record
+@dataclass(frozen=True)
 class _Strip:
     """Writer of the micro-kernel's code for one strip."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
@@ -20,7 +20,6 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.strips import Strips
 from byoc_mlir.kernels.vectors import VectorUnit
-from byoc_mlir.records import record
 
 
 def define_implicit_gemm(
@@ -129,7 +128,7 @@ def _of_parts(
     return first, replace(first, residual=True), replace(variant, residual=True)
 
 
-@record
+@dataclass(frozen=True)
 class _Kernel:
     """Micro-kernel, as an argument of `_define_units`."""
 
@@ -142,7 +141,7 @@ class _Kernel:
         return _Kernel(function.pointer(told, place), function.word(told, place + 1))
 
 
-@record
+@dataclass(frozen=True)
 class _Panel:
     """Panel of weights of a unit, for one part of the window."""
 
@@ -158,7 +157,7 @@ class _Panel:
     """True at run time if the result has all channels of the panel."""
 
 
-@record
+@dataclass(frozen=True)
 class _Units:
     """Writer of the loops over units that one thread runs."""
 
@@ -300,7 +299,7 @@ class _Units:
         return _Position(start.y, *function.fold(count, state, strip))
 
 
-@record
+@dataclass(frozen=True)
 class _Position:
     """Position at which the next micro-kernel reads and writes."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -32,7 +32,6 @@ from byoc_mlir.kernels.implicit_gemm.micro_kernel import ImplicitGemmParameters,
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.strips import PieceStrips, Strips, strips_of
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
-from byoc_mlir.records import record
 from byoc_mlir.tensors import aligned_empty
 
 NAME = "implicit_gemm"
@@ -59,7 +58,7 @@ _LINE_BYTES = 4 * _BLOCK_BYTES
 """Bytes of the source that a row reads for each panel; longer rows are cut into pieces."""
 
 
-@record
+@dataclass(frozen=True)
 class _Lines:
     """Rows of all results, cut into pieces, as the code iterates over them."""
 
@@ -80,7 +79,7 @@ class _Lines:
         return self.images * self.rows * self.pieces
 
 
-@record
+@dataclass(frozen=True)
 class ImplicitGemm(ConvolutionKernel):
     """Convolution as an implicit GEMM."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -17,12 +18,11 @@ from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors, VectorUnit
-from byoc_mlir.records import record
 
 T = TypeVar("T")
 
 
-@record
+@dataclass(frozen=True)
 class ImplicitGemmParameters(Generic[T]):
     """Run-time parameters: sizes, distances in memory in elements, and the bits of the limits."""
 
@@ -86,7 +86,7 @@ column in the image; panel, bias, zeros, the address to prefetch, and result; a 
 than the panel's first vector; residual or null."""
 
 
-@record
+@dataclass(frozen=True)
 class ImplicitGemmVariant:
     """Properties that the generated code depends on."""
 
@@ -146,7 +146,7 @@ def define_kernel(module: ModuleBuilder, variant: ImplicitGemmVariant) -> str:
     return name
 
 
-@record
+@dataclass(frozen=True)
 class _Window:
     """Windows of a few adjacent result pixels."""
 

@@ -7,6 +7,7 @@ and not centred: in them, the zero point, plus 128 if the source is signed, stan
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from xdsl.dialects import llvm
@@ -25,7 +26,6 @@ from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Pair, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import Vectors, broadcast, splat
-from byoc_mlir.records import record
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def padded(shape: Sequence[int], begins: Pair, ends: Pair) -> Pair:
     return top + lines + bottom, left + pixels + right
 
 
-@record
+@dataclass(frozen=True)
 class CentringParameters(Generic[T]):
     """Sizes of the source and of the centred image."""
 
@@ -120,7 +120,7 @@ def define_lines(
     return name
 
 
-@record
+@dataclass(frozen=True)
 class _Centring:
     """Writer of the code of a row."""
 

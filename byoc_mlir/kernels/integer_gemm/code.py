@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -28,7 +29,6 @@ from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors, split
-from byoc_mlir.records import record
 
 _PREFIX = "byoc_integer_gemm"
 
@@ -41,7 +41,7 @@ _LINE_BYTES = 64
 _ELEMENTS = {"sums": i32, "numbers": f32, "bytes": i8}
 
 
-@record
+@dataclass(frozen=True)
 class IntegerGemmVariant:
     """Properties that the code depends on."""
 
@@ -63,7 +63,7 @@ class IntegerGemmVariant:
         return f"{_PREFIX}_{rows}_{self.unit.name}_{self.epilogue.suffix}"
 
 
-@record
+@dataclass(frozen=True)
 class GemmArguments:
     """Pointers among the function's arguments; null for absent arrays."""
 
@@ -111,7 +111,7 @@ def define_units(module: ModuleBuilder, variant: IntegerGemmVariant) -> str:
     return variant.name
 
 
-@record
+@dataclass(frozen=True)
 class _Columns:
     """Columns of the panel that a unit computes."""
 
@@ -131,7 +131,7 @@ class _Columns:
     """Shift that is added to the widened elements of operand B."""
 
 
-@record
+@dataclass(frozen=True)
 class _Units:
     """Writer of the loops over units that one thread runs."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -31,7 +31,6 @@ from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 from byoc_mlir.kernels.integer_gemm.unit import WORD_BYTES, IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
-from byoc_mlir.records import record
 
 T = TypeVar("T")
 
@@ -39,7 +38,7 @@ _BEFORE = len(CentringParameters.__dataclass_fields__) + 2
 """Words before the words of `IntegerGemmParameters`."""
 
 
-@record
+@dataclass(frozen=True)
 class _Told(Generic[T]):
     """Run-time parameters of the convolution, which precede the GEMM's."""
 
@@ -50,7 +49,7 @@ class _Told(Generic[T]):
     """Words of each array of per-column values; three such arrays precede the packed weights."""
 
 
-@record
+@dataclass(frozen=True)
 class IntegerConvolution:
     """Int8 convolution `[N, H, W, C]`, which multiplies packed pairs of `i16` or groups of
     bytes.

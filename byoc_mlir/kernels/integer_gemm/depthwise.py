@@ -8,6 +8,7 @@ sums holds every other group of four channels; `_order` returns the order.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -33,7 +34,6 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import unary, vector_type
 from byoc_mlir.kernels.parameters import read, words
 from byoc_mlir.kernels.vectors import Vectors, shuffled, splat
-from byoc_mlir.records import record
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ _HALVES, _INTERLEAVED = 2, 8
 """Vectors of sums for one vector of `i16`, and `i16` elements in 128 bits."""
 
 
-@record
+@dataclass(frozen=True)
 class _Told(Generic[T]):
     """Run-time parameters: sizes, and distances in elements of the centred source."""
 
@@ -71,7 +71,7 @@ class _Told(Generic[T]):
     bytes: BytesParameters[T]
 
 
-@record
+@dataclass(frozen=True)
 class DepthwiseOfBytes:
     """Depthwise int8 convolution of images `[N, H, W, C]`."""
 
@@ -189,7 +189,7 @@ class DepthwiseOfBytes:
         )
 
 
-@record
+@dataclass(frozen=True)
 class _Variant:
     """Properties that the generated code depends on."""
 
@@ -267,7 +267,7 @@ def _define_rows(module: ModuleBuilder, name: str, variant: _Variant) -> str:
     return name
 
 
-@record
+@dataclass(frozen=True)
 class _Rows:
     """Writer of the code for a result row."""
 

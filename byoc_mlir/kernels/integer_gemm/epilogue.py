@@ -7,6 +7,7 @@ AVX2.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from xdsl.dialects import llvm
@@ -20,7 +21,6 @@ from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters, ResidualParameters
 from byoc_mlir.kernels.ops import float_arithmetic, unary, vector_type
 from byoc_mlir.kernels.vectors import Vectors, broadcast, joined, shuffled
-from byoc_mlir.records import record
 
 _EXACT = llvm.FastMathAttr(None)
 _NO_NANS = llvm.FastMathAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
@@ -52,7 +52,7 @@ class Narrowing(Protocol):
         ...
 
 
-@record
+@dataclass(frozen=True)
 class Rounding:
     """Narrowing by `f32` arithmetic, for any processor."""
 
@@ -93,7 +93,7 @@ class Rounding:
         return _added(function, bytes_, self.zero_point)
 
 
-@record
+@dataclass(frozen=True)
 class Saturating:
     """Narrowing by AVX2 instructions that round and saturate.
 
@@ -207,7 +207,7 @@ Kind = Literal["sums", "numbers", "bytes"]
 _SIZES = {"sums": 4, "numbers": 4, "bytes": 1}
 
 
-@record
+@dataclass(frozen=True)
 class ByteResidual:
     """Bytes of a residual that is added to a result: `(limited(number) + byte) * factor +
     shift`.
@@ -221,7 +221,7 @@ class ByteResidual:
     shift: float
 
 
-@record
+@dataclass(frozen=True)
 class IntegerEpilogue:
     """Epilogue of the sums, which include per-column initial values.
 
@@ -263,7 +263,7 @@ Finished: TypeAlias = "tuple[SSAValue, SSAValue | None, SSAValue | None, SSAValu
 leaves sums unchanged), offsets, and residual bytes, or `None` if absent."""
 
 
-@record
+@dataclass(frozen=True)
 class Finish:
     """Writer of the epilogue's code."""
 

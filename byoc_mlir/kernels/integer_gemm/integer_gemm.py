@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -26,7 +26,6 @@ from byoc_mlir.kernels.integer_gemm.overlapping import WORD, Cut, OverlappingWor
 from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.parameters import words
-from byoc_mlir.records import record
 from byoc_mlir.tensors import aligned_empty
 
 _SUMS = IntegerEpilogue()
@@ -47,7 +46,7 @@ _BLOCK_ROWS = 48
 """Minimum number of rows of a block: each element of B that is loaded is used for all of them."""
 
 
-@record
+@dataclass(frozen=True)
 class IntegerGemm:
     """Integer GEMM of windows `[images, height, width]` of pixels by a matrix.
 

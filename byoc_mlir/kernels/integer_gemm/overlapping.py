@@ -10,6 +10,7 @@ pair in 50 to 100 is too large.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -17,7 +18,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import DTypeLike, NDArray
 
-from byoc_mlir.records import record
 from byoc_mlir.tensors import aligned_empty
 
 Weights: TypeAlias = "NDArray[np.integer]"
@@ -37,7 +37,7 @@ _BLOCK = 1 << 18
 """Weights that are processed together: they stay in L2, and are many enough for NumPy's calls."""
 
 
-@record
+@dataclass(frozen=True)
 class OverlappingWords:
     """Overlapping groups of all runs of bytes, in the order of the runs."""
 
@@ -76,7 +76,7 @@ class OverlappingWords:
         return OverlappingWords(begins, places, weights, packed.view(np.int8))
 
 
-@record
+@dataclass(frozen=True)
 class Cut:
     """Positions of the overlapping groups of some panels, run by run."""
 

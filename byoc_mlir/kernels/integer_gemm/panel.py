@@ -5,6 +5,8 @@ A run is a sequence of groups that are contiguous in operand A, such as a row of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
@@ -12,10 +14,9 @@ from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.integer_gemm.overlapping import LINE_WORDS
 from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class Run:
     """Run of a panel's groups: the number of groups before it, and its length."""
 
@@ -24,7 +25,7 @@ class Run:
     words: SSAValue
 
 
-@record
+@dataclass(frozen=True)
 class Panel:
     """Panel whose runs have equal length, and are contiguous in both operands."""
 
@@ -61,7 +62,7 @@ class Panel:
         return self.function.multiply(word, i32.size)
 
 
-@record
+@dataclass(frozen=True)
 class OverlappingPanel(Panel):
     """Panel of overlapping groups, in the memory format of `OverlappingWords.packed`."""
 

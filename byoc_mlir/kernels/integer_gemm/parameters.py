@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Generic, TypeVar
-
-from byoc_mlir.records import record
 
 T = TypeVar("T")
 
 
-@record
+@dataclass(frozen=True)
 class ResidualParameters(Generic[T]):
     """Fields of `ByteResidual`, as bits."""
 
@@ -19,7 +18,7 @@ class ResidualParameters(Generic[T]):
     shift: T
 
 
-@record
+@dataclass(frozen=True)
 class BytesParameters(Generic[T]):
     """Zero point, limits and residual of a quantised result."""
 
@@ -29,7 +28,7 @@ class BytesParameters(Generic[T]):
     residual: ResidualParameters[T]
 
 
-@record
+@dataclass(frozen=True)
 class IntegerGemmParameters(Generic[T]):
     """Run-time parameters: sizes, and distances in elements of operand A."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import llvm
@@ -9,10 +10,9 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class StridedRows:
     """Rows in memory at equal distances."""
 
@@ -21,7 +21,7 @@ class StridedRows:
     """Distance between rows, in elements."""
 
 
-@record
+@dataclass(frozen=True)
 class PartialPanel:
     """Writer of code that copies fewer columns than a panel has, in pieces of 1, 2, 4 … columns."""
 

@@ -5,16 +5,16 @@ image.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class Places:
     """Writer of offsets, in elements of operand A, for consecutive rows of the GEMM."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -23,12 +24,11 @@ from byoc_mlir.kernels.vectors import Vectors, broadcast, splat
 from byoc_mlir.kernels.winograd.parameters import WinogradParameters
 from byoc_mlir.kernels.winograd.pixels import Finishing, Pixels, PixelSource
 from byoc_mlir.kernels.winograd.winograd import Winograd
-from byoc_mlir.records import record
 
 T = TypeVar("T")
 
 
-@record
+@dataclass(frozen=True)
 class _BytesTold(Generic[T]):
     """Run-time parameters for bytes: those that the `f32` algorithm does not have."""
 
@@ -40,7 +40,7 @@ class _BytesTold(Generic[T]):
     bytes: BytesParameters[T]
 
 
-@record
+@dataclass(frozen=True)
 class _Told(Generic[T]):
     """Run-time parameters: the `f32` algorithm's, then those for bytes."""
 
@@ -48,7 +48,7 @@ class _Told(Generic[T]):
     bytes: _BytesTold[T]
 
 
-@record
+@dataclass(frozen=True)
 class _Bytes(Pixels):
     """Format of pixels that are bytes; the bias slot holds scales and offsets."""
 
@@ -112,7 +112,7 @@ class _Bytes(Pixels):
         return of_channels
 
 
-@record
+@dataclass(frozen=True)
 class ThroughFloats:
     """Int8 convolution `[N, H, W, C]`, computed by an `f32` kernel in NHWC."""
 

@@ -9,7 +9,7 @@ traffic, but more instructions. Overlapping groups of four bytes use `pmaddubsw`
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.integer_gemm.epilogue import AVX2_LANES
 from byoc_mlir.kernels.ops import unary, vector_type
 from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS, broadcast, shuffled, splat
-from byoc_mlir.records import record
 
 WORD_BYTES = 4
 
@@ -49,7 +48,7 @@ _MOST_ROWS = 8
 _COPIES = 4
 
 
-@record
+@dataclass(frozen=True)
 class IntegerUnit:
     """Instructions for vectors of `i32`, and the format of the operands."""
 
@@ -187,7 +186,7 @@ class IntegerUnit:
         return filled.reshape(-1, self.group, columns).transpose(0, 2, 1)
 
 
-@record
+@dataclass(frozen=True)
 class IntegerVectors:
     """Builder of arithmetic on vectors of `i32`."""
 

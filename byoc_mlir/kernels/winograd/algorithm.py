@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from byoc_mlir.records import record
 
-
-@record
+@dataclass(frozen=True)
 class Algorithm:
     """F(n x n, r x r) with the interpolation points 0, infinity, and p and -p for each p of
     `points`.

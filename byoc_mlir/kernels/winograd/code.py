@@ -8,6 +8,7 @@ stays in L1 for all tiles of a block; meanwhile the next part is prefetched to L
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import llvm
@@ -24,7 +25,6 @@ from byoc_mlir.kernels.winograd.algorithm import Algorithm
 from byoc_mlir.kernels.winograd.parameters import WinogradParameters
 from byoc_mlir.kernels.winograd.pixels import Pixels
 from byoc_mlir.kernels.winograd.tiles import define_result_transform, define_source_transform
-from byoc_mlir.records import record
 
 _PREFIX = "byoc_winograd"
 
@@ -225,7 +225,7 @@ def _parameters(function: FunctionBuilder, slots: SSAValue) -> WinogradParameter
     return read(function, function.pointer(slots, Slot.PARAMETERS), WinogradParameters[SSAValue])
 
 
-@record
+@dataclass(frozen=True)
 class _Block:
     """Block of tiles that one thread processes: the pointers and sizes that its generated code
     uses.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Generic, TypeVar
-
-from byoc_mlir.records import record
 
 T = TypeVar("T")
 
 
-@record
+@dataclass(frozen=True)
 class ImageParameters(Generic[T]):
     """Run-time parameters of a source or result image."""
 
@@ -31,7 +30,7 @@ class ImageParameters(Generic[T]):
     """Elements between tiles; `matrix` is the number of elements between matrices."""
 
 
-@record
+@dataclass(frozen=True)
 class WinogradParameters(Generic[T]):
     """Partition of the tiles among threads, parameters of both images, and bits of the limits."""
 

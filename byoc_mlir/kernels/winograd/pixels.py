@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import Float32Type, IntegerType, f32
@@ -12,7 +13,6 @@ from xdsl.ir import SSAValue
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors
 from byoc_mlir.kernels.winograd.parameters import WinogradParameters
-from byoc_mlir.records import record
 
 Element: TypeAlias = "Float32Type | IntegerType"
 
@@ -20,7 +20,7 @@ Finishing: TypeAlias = "Callable[[SSAValue, SSAValue | None], SSAValue]"
 """Function that generates the vector to store from a sum and, if there is one, a residual."""
 
 
-@record
+@dataclass(frozen=True)
 class PixelSource:
     """Reader of source pixels in generated code."""
 
@@ -70,7 +70,7 @@ class Pixels(ABC):
         """
 
 
-@record
+@dataclass(frozen=True)
 class FloatPixels(Pixels):
     """Pixels of `f32`: sums with a bias and a residual, clamped to two limits."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 
 from xdsl.dialects import llvm
@@ -16,7 +17,6 @@ from byoc_mlir.kernels.vectors import Vectors, VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import Algorithm
 from byoc_mlir.kernels.winograd.parameters import ImageParameters, WinogradParameters
 from byoc_mlir.kernels.winograd.pixels import Element, Pixels
-from byoc_mlir.records import record
 
 
 def source_axis(vectors: Vectors, algorithm: Algorithm, d: Sequence[SSAValue]) -> list[SSAValue]:
@@ -72,7 +72,7 @@ Bounds = tuple[SSAValue, SSAValue]
 """First pixel along an axis, and the first one after the range."""
 
 
-@record
+@dataclass(frozen=True)
 class _Grid:
     """Grid of pixel vectors in memory: base address, and elements between rows and pixels."""
 
@@ -117,7 +117,7 @@ def _bytes(element: Element) -> int:
     return element.bitwidth // 8
 
 
-@record
+@dataclass(frozen=True)
 class _Tile:
     """Tile in the generated code of one thread; sizes are in elements and pixels."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Set
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -35,7 +36,6 @@ from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
 from byoc_mlir.kernels.winograd.code import define_winograd, strips_of
 from byoc_mlir.kernels.winograd.parameters import ImageParameters, WinogradParameters
 from byoc_mlir.kernels.winograd.pixels import FloatPixels, Pixels
-from byoc_mlir.records import record
 from byoc_mlir.tensors import aligned_empty
 
 _FEWEST_TILES, _MOST_TILES = 16, 64
@@ -57,7 +57,7 @@ _TILE_GAP = 16
 different cache sets."""
 
 
-@record
+@dataclass(frozen=True)
 class Matrices:
     """Memory of one block's matrices: for each tile, a row of each matrix."""
 
@@ -76,7 +76,7 @@ class Matrices:
         return self.tiles * self.tile
 
 
-@record
+@dataclass(frozen=True)
 class Blocks:
     """Partition of the tiles among threads.
 
@@ -111,7 +111,7 @@ class Blocks:
         return {self.tiles // self.count, -(-self.tiles // self.count)}
 
 
-@record
+@dataclass(frozen=True)
 class Winograd(ConvolutionKernel):
     """Convolution by Winograd's algorithm."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
@@ -10,12 +10,11 @@ from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn
 from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.kernels.epilogue import Epilogue
-from byoc_mlir.records import record
 
 _CHANNEL_AXIS = 1
 
 
-@record
+@dataclass(frozen=True)
 class ConvolutionChain:
     """Convolution and the ops after it, each the only user of the previous op."""
 

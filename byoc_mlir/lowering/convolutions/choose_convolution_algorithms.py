@@ -43,7 +43,6 @@ from byoc_mlir.lowering.convolutions.description import (
     described,
 )
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
-from byoc_mlir.records import record
 from byoc_mlir.runtime.system.machine import target_cpu
 
 _PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
@@ -108,7 +107,7 @@ Times: TypeAlias = dict[str, float]
 """Milliseconds by the name of an algorithm."""
 
 
-@record
+@dataclass(frozen=True)
 class _Question:
     """Convolution whose algorithm must be chosen, with the candidates' times."""
 

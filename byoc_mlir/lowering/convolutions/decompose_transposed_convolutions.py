@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -23,7 +24,6 @@ from byoc_mlir.dialects.relay.window import CONV, ConvTransposeOp
 from byoc_mlir.dims import Size, ceildiv, largest
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
-from byoc_mlir.records import record
 
 
 class DecomposeTransposedConvolutions(ModulePass):
@@ -78,7 +78,7 @@ def _decompose(op: ConvTransposeOp) -> None:
         weight.erase_if_unused()
 
 
-@record
+@dataclass(frozen=True)
 class _Places:
     """Builder of the ops that replace a transposed convolution, inserted before it; a place is an
     output position within a stride.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.context import Context
@@ -30,7 +31,6 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     slice_sizes,
     static_ints,
 )
-from byoc_mlir.records import record
 
 T = TypeVar("T")
 
@@ -245,7 +245,7 @@ def _sink_behind_insertion(op: tensor.InsertSliceOp) -> None:
     _replace(op, b.insert(source, background.transposed(b), offsets, strides))
 
 
-@record
+@dataclass(frozen=True)
 class _Background:
     """Initial value of a result: undefined, one value everywhere, or a tensor transposed from
     NHWC.

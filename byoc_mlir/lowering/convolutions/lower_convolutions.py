@@ -46,7 +46,6 @@ from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_function
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
-from byoc_mlir.records import record
 from byoc_mlir.runtime.system.machine import target_cpu
 
 _CYCLES = 2
@@ -177,7 +176,7 @@ def _scheduled(op: ConvOp, kernel: ConvolutionKernel) -> Scheduled:
     return schedules[schedule.data]
 
 
-@record
+@dataclass(frozen=True)
 class _Writer:
     """Builder of a kernel's call, inserted before the last op of its chain."""
 

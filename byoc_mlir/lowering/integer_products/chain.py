@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from xdsl.dialects.builtin import f32
@@ -17,11 +17,10 @@ from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import Pair, pair_of, planes
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 
-@record
+@dataclass(frozen=True)
 class Padding:
     """Pixels of padding before and after the image."""
 
@@ -38,7 +37,7 @@ _NO_PADDING = Padding()
 _RANGE = np.iinfo(np.int8)
 
 
-@record
+@dataclass(frozen=True)
 class IntegerMatmul:
     """Matmul or convolution with constant weights, described as a convolution."""
 
@@ -182,7 +181,7 @@ _SUMS = IntegerEpilogue()
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
-@record
+@dataclass(frozen=True)
 class IntegerGemmChain:
     """Matmul or convolution and the ops after it, each the only user of the previous op."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import arith, llvm
@@ -47,7 +48,6 @@ from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Read, dim,
 from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, resize
-from byoc_mlir.records import record
 
 
 def gemms_of(
@@ -73,7 +73,7 @@ def gemms_of(
     ).forms(product.weights)
 
 
-@record
+@dataclass(frozen=True)
 class ProductWriter:
     """Builder of a kernel's call for a matmul or convolution with its chain, inserted before the
     chain's last op.

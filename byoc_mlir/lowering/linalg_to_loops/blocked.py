@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import LINE_BYTES
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, section, split_loop
 from byoc_mlir.lowering.to_llvm.types import byte_width
-from byoc_mlir.records import record
 
 ALONG, ACROSS = "blocked", "blocked_across"
 """Schedules of a block: the innermost loop is along the contiguous writes, or across them."""
@@ -31,7 +31,7 @@ _SETS, _WAYS = 64, 8
 """Sets and ways of an L1 of 32 KB."""
 
 
-@record
+@dataclass(frozen=True)
 class Ordered:
     """Nest with the order of its loops."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import FixedBitwidthType
 
@@ -12,7 +12,6 @@ from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.line_kernels import LINE_ROWS, LineTile
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import TILE_VECTORS, Tile, tile_lanes
-from byoc_mlir.records import record
 
 _C = 2
 _PACKED_BYTES = 1 << 17
@@ -34,7 +33,7 @@ many MACs for fewer loads."""
 _WIDE_VECTORS, _WIDE_ROWS = 4, 6
 
 
-@record
+@dataclass(frozen=True)
 class Wanted:
     """Preferred parameters of a block and its tiles, where sizes allow them."""
 
@@ -60,7 +59,7 @@ PRODUCT_SCHEDULES = ("columns=256", "rows=8", "columns=64", "rows=12")
 """Schedules of contractions that tuning tries."""
 
 
-@record
+@dataclass(frozen=True)
 class Blocking:
     """Blocking of a contraction: a block has `lines` times `width` columns and `depth` outer
     steps.

@@ -24,7 +24,6 @@ from byoc_mlir.dialects.dynamic_buffers import (
 from byoc_mlir.dims import Dim, Size, smallest
 from byoc_mlir.lowering.linalg_to_loops.nest import Nest
 from byoc_mlir.lowering.threads import decide_in_calls
-from byoc_mlir.records import record
 
 INDEX = IndexType()
 
@@ -300,7 +299,7 @@ class LoopWriter:
         raise AssertionError("the body of a linalg.generic ends in linalg.yield")
 
 
-@record
+@dataclass(frozen=True)
 class Position:
     """Position inside a nest: the counters of the entered loops, and the resulting index of each
     access.

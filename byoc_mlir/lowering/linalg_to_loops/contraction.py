@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
@@ -22,7 +22,6 @@ from byoc_mlir.lowering.linalg_to_loops.nest import (
     plain_nest,
     without_unit_loops,
 )
-from byoc_mlir.records import record
 
 FEWEST_ROWS = 3
 """Minimum number of rows: with fewer, a GEMM is a few dot products, and packing does not pay."""
@@ -36,7 +35,7 @@ FEWEST_LINE_STEPS = 128
 """Minimum number of steps: with fewer, summing the lanes of a vector takes as long as the MACs."""
 
 
-@record
+@dataclass(frozen=True)
 class ElementwiseEpilogue:
     """Element-wise op that updates the contraction's result in place, with the positions of its
     accesses in the nest.
@@ -47,7 +46,7 @@ class ElementwiseEpilogue:
     """Positions of the inputs' accesses, then of the output's."""
 
 
-@record
+@dataclass(frozen=True)
 class Contraction:
     """`c[row, column] += sum over steps of a[row, step] * b[step, column]`, for all `outer`
     loops.

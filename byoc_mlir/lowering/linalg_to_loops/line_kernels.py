@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from xdsl.dialects import arith, func, memref, vector
@@ -19,7 +20,6 @@ from byoc_mlir.lowering.linalg_to_loops.micro_kernels import (
     tile_function,
 )
 from byoc_mlir.lowering.relay_to_linalg.scalars import REASSOCIATE, multiply_add
-from byoc_mlir.records import record
 
 _INDEX = IndexType()
 _SUMS = 12
@@ -30,7 +30,7 @@ LINE_ROWS = 4
 _ADD = vector.CombiningKindAttr(vector.CombiningKindFlag.ADD)
 
 
-@record
+@dataclass(frozen=True)
 class LineTile:
     """Tile of a result: `rows` times `columns` dot products, computed `lanes` steps at a time."""
 

@@ -29,7 +29,6 @@ from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.ops import unary
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
-from byoc_mlir.records import record
 
 _INDEX = IndexType()
 _MAY_OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
@@ -49,7 +48,7 @@ def tile_columns(element: FixedBitwidthType, vector_bits: int) -> int:
     return TILE_VECTORS * tile_lanes(element, vector_bits)
 
 
-@record
+@dataclass(frozen=True)
 class Tile:
     """Tile of a result, as a micro-kernel computes it: `rows` times `vectors` vectors of `lanes`
     elements.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
@@ -22,10 +22,9 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects.dynamic_buffers import View, buffer_offset, buffer_sizes, buffer_strides
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class Access:
     """Access to an operand: element `offset + sum(iteration * coefficient)` of a buffer."""
 
@@ -43,7 +42,7 @@ class Access:
         return self.buffer.type.element_type
 
 
-@record
+@dataclass(frozen=True)
 class Nest:
     """Loop nest of `sizes`; each iteration runs `body` on the elements of `accesses`.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import func
 from xdsl.ir import SSAValue
@@ -19,13 +19,12 @@ from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter, Position
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction, ElementwiseEpilogue
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels, Tile
 from byoc_mlir.lowering.threads import is_worth_threads
-from byoc_mlir.records import record
 
 A, B, C = 0, 1, 2
 """Positions of a contraction's accesses."""
 
 
-@record
+@dataclass(frozen=True)
 class Tiles:
     """Parameters that all tiles of a block share."""
 
@@ -41,7 +40,7 @@ class Tiles:
     """Number of a panel's steps, if they are computed in parts."""
 
 
-@record
+@dataclass(frozen=True)
 class Columns:
     """Columns of one tile: the first column in the block, and the number of valid columns if not
     all are.

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -27,7 +28,6 @@ from byoc_mlir.ir_dump import dump_text
 from byoc_mlir.limits import check_time
 from byoc_mlir.lowering.llvm_ir.parts import cut
 from byoc_mlir.lowering.llvm_ir.translate import translate_module, translate_part
-from byoc_mlir.records import record
 from byoc_mlir.runtime.system.cpu import Cpu, compiler_features_up_to
 from byoc_mlir.runtime.system.forks import llvm_at_work
 from byoc_mlir.runtime.system.machine import other_machine
@@ -126,7 +126,7 @@ _SLOW_GATHERS = "znver"
 gather as one instruction."""
 
 
-@record
+@dataclass(frozen=True)
 class CodegenTarget:
     """Machine that code is generated for: triple, CPU name and features (`+avx2,-sse4a`)."""
 

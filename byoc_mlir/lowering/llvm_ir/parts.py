@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects import llvm
@@ -13,7 +14,6 @@ from xdsl.ir import Operation
 from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects.symbols import mentioned_symbols
 from byoc_mlir.lowering.symbols import is_declaration, is_internal, symbol_of
-from byoc_mlir.records import record
 
 MOST_PARTS = 4
 LEAST_OPS = 400
@@ -28,7 +28,7 @@ Home: TypeAlias = tuple[bool, int]
 parts of that kind."""
 
 
-@record
+@dataclass(frozen=True)
 class ModulePart:
     """Part of a module.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, StringAttr
@@ -18,7 +18,6 @@ from byoc_mlir.lowering.llvm_ir.instructions import INSTRUCTIONS, Writer, conven
 from byoc_mlir.lowering.llvm_ir.intrinsics import WRITERS
 from byoc_mlir.lowering.llvm_ir.names import FunctionNames, literal, symbol
 from byoc_mlir.lowering.llvm_ir.parts import ModulePart
-from byoc_mlir.records import record
 
 _DECLARED = frozenset({"external", "extern_weak"})
 _VISIBILITIES = ("", "hidden ", "protected ")
@@ -88,7 +87,7 @@ def _region_value(op: llvm.GlobalOp) -> str:
     raise CompilationError(f"llvm-ir: the initialiser of @{op.sym_name.data} returns nothing")
 
 
-@record
+@dataclass(frozen=True)
 class _Constant:
     """Literal of an aggregate, some of whose fields are replaced."""
 

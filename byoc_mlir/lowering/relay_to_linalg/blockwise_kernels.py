@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 
@@ -22,7 +23,6 @@ from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE, multiply_add
-from byoc_mlir.records import record
 
 LANES = 16
 """Units of a panel; a processor with shorter vectors uses several of them."""
@@ -38,7 +38,7 @@ _NUMBERS = VectorType(f32, [LANES])
 _BYTES = VectorType(i8, [LANES])
 
 
-@record
+@dataclass(frozen=True)
 class BlockwiseSizes:
     """Sizes of a GEMM; each `block` of elements of a unit has a scale, and takes `bytes` bytes."""
 
@@ -69,7 +69,7 @@ class BlockwiseSizes:
         return self.blocks * self.block
 
 
-@record
+@dataclass(frozen=True)
 class Buffers:
     """Buffers of a kernel, all dense."""
 
@@ -345,7 +345,7 @@ class ManyRows(_Writer):
             self._store(total, place, mask)
 
 
-@record
+@dataclass(frozen=True)
 class _Part:
     """Range of dequantised blocks of a panel."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias, cast
 
@@ -41,7 +42,6 @@ from byoc_mlir.dialects.relay.shape import surely_same
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, signless
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
-from byoc_mlir.records import record
 
 _V: TypeAlias = SSAValue
 Body: TypeAlias = (
@@ -65,7 +65,7 @@ PARALLEL = IteratorTypeAttr(IteratorType.PARALLEL)
 REDUCTION = IteratorTypeAttr(IteratorType.REDUCTION)
 
 
-@record
+@dataclass(frozen=True)
 class Read:
     """Input of a `linalg.generic`: the tensor and its indexing map."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
@@ -20,13 +21,12 @@ from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.computed_types import accumulator_type
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
-from byoc_mlir.records import record
 
 _MOST_INSERTED = 64
 """Maximum `k` for the insertion sort; a larger `k` uses the merge sort."""
 
 
-@record
+@dataclass(frozen=True)
 class _Line:
     """Row of the data, of which the first elements in sorted order are computed."""
 

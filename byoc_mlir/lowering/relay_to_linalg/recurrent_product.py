@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +32,6 @@ from byoc_mlir.lowering.pack_weights import panels
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
-from byoc_mlir.records import record
 from byoc_mlir.runtime.system.machine import target_cpu
 
 TILE_ROWS = 4
@@ -128,7 +128,7 @@ def fills_panels(columns: int) -> bool:
     return columns % _LANES == 0
 
 
-@record
+@dataclass(frozen=True)
 class BatchRows:
     """Batch entries of a tile: `count` from `first` on, at most `TILE_ROWS`."""
 

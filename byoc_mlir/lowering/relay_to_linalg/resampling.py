@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math as pymath
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from xdsl.dialects import math
 from xdsl.dialects.builtin import f64, i1, i64
@@ -20,10 +21,9 @@ from byoc_mlir.dims import Size, largest
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class Tables:
     """Positions of the elements from which each element of a resized axis is interpolated, with
     their weights.
@@ -155,7 +155,7 @@ class _Axis:
         return k.select(x <= 1, near, k.select(x < 2, far, 0))
 
 
-@record
+@dataclass(frozen=True)
 class _Place:
     """Element of the result, with the sizes of its axis, as `f64` values."""
 

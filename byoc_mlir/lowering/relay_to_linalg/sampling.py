@@ -5,6 +5,7 @@ from __future__ import annotations
 import math as pymath
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import math
 from xdsl.dialects.builtin import Float64Type, TensorType, f32, f64, i64
@@ -16,14 +17,13 @@ from byoc_mlir.dims import Size
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings, Read, dims
 from byoc_mlir.lowering.relay_to_linalg.image import rounded
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
-from byoc_mlir.records import record
 
 _BEYOND = 8
 """Distance from the data at which coordinates are clamped: more than the longest kernel."""
 _CUBIC_ALPHA = -0.75
 
 
-@record
+@dataclass(frozen=True)
 class _Tap:
     """Tap along one axis: its position, its weight, and a flag that is set if it is in the data."""
 

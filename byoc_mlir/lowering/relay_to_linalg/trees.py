@@ -12,6 +12,7 @@ gathers, which take twice as long as single loads.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import index
 
 import numpy as np
@@ -27,7 +28,6 @@ from byoc_mlir.dims import Dim, Size, ceildiv
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num, Variable
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 _FEW_ROWS = 16
@@ -47,7 +47,7 @@ _PHASE = 6
 _STARTS = {"sum": 0.0, "min": float("inf"), "max": float("-inf")}
 
 
-@record
+@dataclass(frozen=True)
 class _Tables:
     """Constants of an ensemble, in the order in which the kernel reads them."""
 
@@ -68,7 +68,7 @@ class _Tables:
         return self.weights.ndim == 1
 
 
-@record
+@dataclass(frozen=True)
 class _Tops:
     """First levels of all trees, as complete binary trees: the nodes below a leaf are copies of
     it.

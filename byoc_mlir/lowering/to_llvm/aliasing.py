@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
@@ -11,7 +12,6 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from byoc_mlir.abi import MAY_ALIAS
 from byoc_mlir.dialects import dynamic_buffers
 from byoc_mlir.lowering.to_llvm.types import buffer_bytes
-from byoc_mlir.records import record
 
 _SAME_MEMORY = (
     memref.CastOp,
@@ -21,7 +21,7 @@ _SAME_MEMORY = (
 _OWN_MEMORY = (memref.AllocaOp, memref.AllocOp, memref.GetGlobalOp)
 
 
-@record
+@dataclass(frozen=True)
 class Extent:
     """Bytes that a memref can reach: a range of a buffer, or the whole buffer if the range is
     unknown.

@@ -28,7 +28,6 @@ from byoc_mlir.lowering.threads import FEWEST
 from byoc_mlir.lowering.to_llvm.aliasing import aliased
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath, bound
 from byoc_mlir.lowering.to_llvm.openmp import call_in_parallel, define_runtime
-from byoc_mlir.records import record
 
 _INDEX = IndexType()
 _REMATERIALISED = (arith.ConstantOp, memref.GetGlobalOp)
@@ -158,7 +157,7 @@ def _require_no_results(loop: scf.ParallelOp) -> None:
         )
 
 
-@record
+@dataclass(frozen=True)
 class _Space:
     """Bounds of a loop nest."""
 

@@ -21,11 +21,11 @@ import os
 import secrets
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from byoc_mlir.errors import InvalidArtifactError
-from byoc_mlir.records import record
 from byoc_mlir.runtime.files.serialise import Blob, Json
 from byoc_mlir.runtime.system.memory import ask_for_huge_pages, remember
 from byoc_mlir.runtime.system.threads import run_beside
@@ -45,7 +45,7 @@ _WORTH_A_THREAD = 1 << 20
 longer than starting a thread."""
 
 
-@record
+@dataclass(frozen=True)
 class Container:
     """Content of a file whose hash was verified."""
 

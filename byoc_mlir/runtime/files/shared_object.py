@@ -6,10 +6,10 @@ import ctypes
 import itertools
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
-from byoc_mlir.records import record
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 TABLE_SYMBOL = "byoc_artifact"
@@ -65,7 +65,7 @@ class SharedFile:
             return self._image
 
 
-@record
+@dataclass(frozen=True)
 class SharedCode:
     """Code in an artifact."""
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from byoc_mlir.records import record
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _IDENTITY = b"\x7fELF\x02\x01"
@@ -70,7 +69,7 @@ class UnknownObjectError(Exception):
     """Raised for an object file of another machine, or with a feature that only LLVM can link."""
 
 
-@record
+@dataclass(frozen=True)
 class Section:
     """Section that is loaded at run time."""
 
@@ -90,7 +89,7 @@ class Section:
         return not self.is_writable and not self.is_executable
 
 
-@record
+@dataclass(frozen=True)
 class LinkerSymbol:
     """Symbol with its definition, or an undefined one."""
 
@@ -102,7 +101,7 @@ class LinkerSymbol:
     is_local: bool
 
 
-@record
+@dataclass(frozen=True)
 class ObjectFile:
     """Object file, with the parts that are relevant at run time."""
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from byoc_mlir.errors import ByocError, IncompatibleArtifactError
-from byoc_mlir.records import record
 
 MAX_ISA = "BYOC_MAX_ISA"
 """Environment variable with the highest level of `LEVELS` that this process uses; read once."""
 
 
-@record
+@dataclass(frozen=True)
 class Level:
     """Instruction set that includes the instruction sets of the levels before it."""
 
@@ -130,7 +130,7 @@ BASELINE = {"aarch64": ("asimd", "fp"), "x86_64": ()}
 """Features that every processor of an architecture has, so that they need no check."""
 
 
-@record
+@dataclass(frozen=True)
 class Cpu:
     """Architecture (`x86_64`) with its features by the kernel's names (`avx2`), sorted."""
 

@@ -6,15 +6,15 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from byoc_mlir.errors import ByocError
-from byoc_mlir.records import record
 from byoc_mlir.runtime.system.cpu import BASELINE, Cpu
 
 _TRIPLE = re.compile(rf"(?P<architecture>{'|'.join(BASELINE)})(-\w+)?-linux-(gnu|musl)")
 
 
-@record
+@dataclass(frozen=True)
 class Machine:
     """Machine, identified by its triple; its processor has the features common to all of the
     architecture.

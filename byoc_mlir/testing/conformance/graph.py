@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from byoc_mlir.dialects.relay.base import PyValue
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.dialect import RELAY
 from byoc_mlir.dialects.relay.element_types import relay_type
-from byoc_mlir.records import record
 from byoc_mlir.testing.samples.relay_ops.sample import Range, Shape
 
 OPS: dict[str, type[RelayOp]] = {
@@ -29,7 +29,7 @@ SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 1.0, -1.0)
 """Values at which shortcuts show."""
 
 
-@record(eq=False)
+@dataclass(frozen=True, eq=False)
 class Case:
     """Small model with inputs, for one op or pattern that a backend claims."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnx import ModelProto
@@ -25,7 +25,6 @@ from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.errors import ByocError
 from byoc_mlir.lowering.host_pipeline import run_passes
 from byoc_mlir.patterns import CompositePattern
-from byoc_mlir.records import record
 from byoc_mlir.testing.conformance.accuracy import error_of, expected
 from byoc_mlir.testing.conformance.cases import op_cases
 from byoc_mlir.testing.conformance.graph import Case
@@ -117,7 +116,7 @@ class _WrongError(Exception):
     """Error of a case whose placement is not as required."""
 
 
-@record(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Placed:
     """Case that compiles, with its placement."""
 

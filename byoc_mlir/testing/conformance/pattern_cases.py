@@ -25,7 +25,6 @@ from byoc_mlir.patterns.language import (
     VarPattern,
     WildcardPattern,
 )
-from byoc_mlir.records import record
 from byoc_mlir.testing.conformance.graph import OPS, Case, CaseBuilder
 from byoc_mlir.testing.samples.relay_ops.sample import Range, Sample, Shape
 from byoc_mlir.testing.samples.relay_ops.table import IMAGE, samples_of
@@ -120,7 +119,7 @@ def _others(
                 continue  # this form of an op does not fit to the others
 
 
-@record
+@dataclass(frozen=True)
 class _Wanted:
     """Required shape, type and values of a leaf."""
 

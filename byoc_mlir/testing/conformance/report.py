@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
 
-from byoc_mlir.records import record
-
 Status: TypeAlias = Literal["offloaded", "refused", "folded", "untested", "failed"]
 
 
-@record
+@dataclass(frozen=True)
 class Outcome:
     """Outcome of one case of an op or a composite."""
 
@@ -36,7 +35,7 @@ class Outcome:
     """Command that repeats a failing case, if the case was saved."""
 
 
-@record
+@dataclass(frozen=True)
 class Coverage:
     """Share of a network that the backend ran, as pairs of a part and the whole."""
 
@@ -49,7 +48,7 @@ class Coverage:
     error: float
 
 
-@record
+@dataclass(frozen=True)
 class ConformanceReport:
     """Outcomes of a run of the kit; `str()` returns them as tables."""
 

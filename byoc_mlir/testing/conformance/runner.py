@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -20,7 +20,6 @@ from xdsl.ir import Block, Region, SSAValue
 import byoc_mlir
 from byoc_mlir.compiler.source import main_function
 from byoc_mlir.dialects.relay.constant import Array
-from byoc_mlir.records import record
 from byoc_mlir.runtime import Executable
 from byoc_mlir.testing.conformance.accuracy import accepted_error, error_of, expected
 from byoc_mlir.testing.conformance.graph import Case
@@ -34,7 +33,7 @@ GUARD = 64
 THREAD_RUNS = 4
 
 
-@record
+@dataclass(frozen=True)
 class Finding:
     """Result of running a case."""
 
@@ -83,7 +82,7 @@ class _WrongError(Exception):
     """Error of a model that did not compile as required, or of a run that changed its inputs."""
 
 
-@record
+@dataclass(frozen=True)
 class _Feed:
     """Inputs of all cases, and their expected results."""
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from onnx import ModelProto, TensorProto
 
 from byoc_mlir.numpy_ops.blockwise import packed
-from byoc_mlir.records import record
 from byoc_mlir.testing.networks.builder import Array, GraphBuilder
 
 _MICROSOFT = "com.microsoft"
 _EPSILON = 1e-6
 
 
-@record
+@dataclass(frozen=True)
 class DecoderSizes:
     """Sizes of a decoder; queries have `heads` heads, keys and values `shared_heads`."""
 

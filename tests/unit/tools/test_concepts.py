@@ -34,7 +34,7 @@ class Fixed(Executable):
 class Half(Executable):
     pass
 
-@record
+@dataclass(frozen=True)
 class SmallProgram:
     size: int
 ''',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from xdsl.dialects import arith, func, llvm, math, memref
@@ -33,7 +34,6 @@ from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
-from byoc_mlir.records import record
 
 _MAIN = "main"
 """Name of the function whose buffers `plan-buffers` places."""
@@ -79,7 +79,7 @@ class Space(Enum):
     CONSTANT = "constant"
 
 
-@record
+@dataclass(frozen=True)
 class Place:
     """Address of a kernel's argument."""
 
@@ -88,7 +88,7 @@ class Place:
     """Offset in the workspace in bytes; the position among the tensors or constants."""
 
 
-@record
+@dataclass(frozen=True)
 class Launch:
     """One launch of a kernel."""
 
@@ -98,7 +98,7 @@ class Launch:
     nodes: tuple[str, ...]
 
 
-@record
+@dataclass(frozen=True)
 class RegionKernels:
     """Kernels of a region as functions in the `llvm` dialect, and how to launch them."""
 

@@ -10,6 +10,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32
@@ -25,7 +26,6 @@ from byoc_mlir.lowering.linalg_to_loops.nest import (
     plain_nest,
     without_unit_loops,
 )
-from byoc_mlir.records import record
 
 WARP = 32
 """Number of threads that run in step, and exchange values without memory."""
@@ -48,7 +48,7 @@ _NEUTRAL: dict[type[Operation], float] = {
 """Ops whose partial results may be combined in any order, with their neutral elements."""
 
 
-@record
+@dataclass(frozen=True)
 class RowNest:
     """Loop nest with the loops that run over the rows."""
 
@@ -79,7 +79,7 @@ class RowNest:
         return stride if is_regular and is_apart else None
 
 
-@record
+@dataclass(frozen=True)
 class Group:
     """Ops of one kernel: `lanes` threads compute one of `rows` rows of each nest."""
 
@@ -93,7 +93,7 @@ class Group:
         return self.rows * self.lanes
 
 
-@record
+@dataclass(frozen=True)
 class Fold:
     """Reduction of `f32` values by an op that may combine partial results in any order."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f64, i1
@@ -37,12 +38,11 @@ from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.kernels.activations import Formula, ScalarCode, activation_code
 from byoc_mlir.kernels.f32_functions import tanh
 from byoc_mlir.onednn.constants import Arg, DataType
-from byoc_mlir.records import record
 
 _FLOATS = (DataType.F32, DataType.BF16)
 
 
-@record
+@dataclass(frozen=True)
 class NanSafe:
     """NaN-safe form of an op: a primitive, followed by built-in code."""
 

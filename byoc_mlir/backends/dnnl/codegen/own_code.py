@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,6 @@ from byoc_mlir.kernels.lookup import lookup_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.onednn.constants import Arg
-from byoc_mlir.records import record
 from byoc_mlir.runtime.system.cpu import Cpu
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _SLOTS = {Arg.SRC: Slot.SOURCE, Arg.DST: Slot.RESULT, Arg.BIAS: Slot.BIAS, Arg.S
 """Kernel slots of the operands' addresses, by oneDNN's argument."""
 
 
-@record
+@dataclass(frozen=True)
 class Generated:
     """Function `i32 (arguments, table)`, and the words of its table."""
 
@@ -57,7 +57,7 @@ class Generated:
     words: tuple[int, ...]
 
 
-@record
+@dataclass(frozen=True)
 class OwnCode:
     """Built-in code of an op. Its arguments are the scratchpad, the weights, then the operands."""
 

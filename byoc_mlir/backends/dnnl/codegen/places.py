@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -15,10 +15,9 @@ from byoc_mlir.backends.dnnl.primitives.shared_memory import offset_in_root, roo
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class Outside:
     """Memory of a region's input or output, from a byte offset on; outputs follow the inputs."""
 
@@ -26,14 +25,14 @@ class Outside:
     offset: int = 0
 
 
-@record
+@dataclass(frozen=True)
 class Workspace:
     """Memory in the region's workspace, from a byte offset on."""
 
     offset: int
 
 
-@record
+@dataclass(frozen=True)
 class Stored:
     """Memory of a constant."""
 

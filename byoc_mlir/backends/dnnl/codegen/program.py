@@ -40,7 +40,6 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.onednn.constants import Arg, DataType
 from byoc_mlir.onednn.primitives import PrimitiveDescriptor
-from byoc_mlir.records import record
 
 T = TypeVar("T", bound=Hashable)
 
@@ -67,7 +66,7 @@ class Numbered(Generic[T]):
         return len(self.items) - 1
 
 
-@record
+@dataclass(frozen=True)
 class ConstantMemory:
     """Memory object of a constant in its stored layout."""
 
@@ -75,7 +74,7 @@ class ConstantMemory:
     descriptor: int
 
 
-@record
+@dataclass(frozen=True)
 class PackedMemory:
     """Memory object of a constant in the layout that a primitive requires."""
 
@@ -85,7 +84,7 @@ class PackedMemory:
     argument: int
 
 
-@record
+@dataclass(frozen=True)
 class ContextMemory:
     """Memory object for a context's memory: inputs, outputs and workspace."""
 
@@ -93,7 +92,7 @@ class ContextMemory:
     place: Place
 
 
-@record
+@dataclass(frozen=True)
 class MemoryRef:
     """Reference to the memory object of an argument."""
 
@@ -102,7 +101,7 @@ class MemoryRef:
     number: int
 
 
-@record
+@dataclass(frozen=True)
 class CreatedPrimitive:
     """Primitive, with its planned scratchpad and its number of threads."""
 
@@ -111,7 +110,7 @@ class CreatedPrimitive:
     threads: int | None
 
 
-@record
+@dataclass(frozen=True)
 class Execution:
     """One call of `dnnl_primitive_execute`, or of built-in code."""
 
@@ -134,7 +133,7 @@ class Execution:
         return (self, *self.nan_safe)
 
 
-@record
+@dataclass(frozen=True)
 class NonFiniteCheck:
     """Number and type of a tensor's elements to check for NaN and infinities."""
 
@@ -319,8 +318,8 @@ def _weight(op: ConstantOp) -> Weight:
 
 
 def _detail(found: SelectedPrimitive | OwnCode) -> OpDetail:
-    implementation, measured = found.implementation, found.op.milliseconds
-    milliseconds = None if measured is None else measured.value.data
+    implementation, latency = found.implementation, found.op.milliseconds
+    milliseconds = None if latency is None else latency.value.data
     layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout
     if isinstance(found.op, ConvolutionOp | QuantizedConvolutionOp) and found.op.too_large:

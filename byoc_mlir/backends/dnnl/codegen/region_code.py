@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
@@ -15,10 +15,9 @@ from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.onednn import constants
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class RegionFunctions:
     """Module of a region's functions; functions that all regions share are added to `shared`."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from byoc_mlir.backends.dnnl.codegen.nan_safe import NanSafe, nan_safe
 from byoc_mlir.backends.dnnl.codegen.own_code import OwnCode, own_code
@@ -17,10 +17,9 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.onednn.engine import openmp_threads
 from byoc_mlir.onednn.primitives import PrimitiveDescriptor
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class Instead:
     """NaN-safe replacement of an op."""
 
@@ -28,7 +27,7 @@ class Instead:
     nan_safe: NanSafe
 
 
-@record
+@dataclass(frozen=True)
 class SelectedPrimitive:
     """Op with its primitive and the implementation that oneDNN chooses for it."""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from byoc_mlir.backends.dnnl.codegen.helpers import FIRST_FREE_SLOT
 from byoc_mlir.backends.dnnl.codegen.program import MemoryRef, RegionProgram
-from byoc_mlir.records import record
 
 STREAM_SLOT = 0
 """The context slot of the stream."""
 
 
-@record
+@dataclass(frozen=True)
 class SlotLayout:
     """First slot of each kind of object."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import f32, i32
@@ -19,7 +20,6 @@ from byoc_mlir.backends.dnnl.library.calls import (
     Special,
 )
 from byoc_mlir.kernels.builder import FunctionBuilder
-from byoc_mlir.records import record
 
 ENGINE_SLOT = 0
 """State slot of the engine."""
@@ -28,7 +28,7 @@ MAX_DIMS = 12
 """Maximum number of dimensions in `dnnl_dims_t`."""
 
 
-@record
+@dataclass(frozen=True)
 class Slots:
     """State slots of descriptors and attributes, for the arguments of calls."""
 
@@ -37,7 +37,7 @@ class Slots:
     attributes: dict[Attributes, int]
 
 
-@record
+@dataclass(frozen=True)
 class Cursor:
     """Position in a table that code reads, as the number of a word."""
 

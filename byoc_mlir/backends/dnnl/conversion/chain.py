@@ -5,6 +5,7 @@ other tensors.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -17,7 +18,6 @@ from byoc_mlir.dialects.relay.elementwise import (
     SubtractOp,
 )
 from byoc_mlir.dialects.relay.nn import BiasAddOp, PreluOp
-from byoc_mlir.records import record
 
 BINARY_ALGORITHMS: dict[type[Operation], str] = {
     AddOp: "add",
@@ -29,7 +29,7 @@ BINARY_ALGORITHMS: dict[type[Operation], str] = {
 _COMMUTATIVE = (AddOp, MultiplyOp)
 
 
-@record
+@dataclass(frozen=True)
 class PerChannel:
     """Addition of `bias [C]` along `axis`."""
 
@@ -37,7 +37,7 @@ class PerChannel:
     axis: int
 
 
-@record
+@dataclass(frozen=True)
 class Combined:
     """Combination with another tensor, which broadcasts to the shape of the chain."""
 
@@ -48,7 +48,7 @@ class Combined:
 Step: TypeAlias = Activation | PerChannel | Combined
 
 
-@record
+@dataclass(frozen=True)
 class PostOpChain:
     """Source of a chain, and the steps that are applied to its elements."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, SSAValue
@@ -12,13 +13,12 @@ from byoc_mlir.backends.dnnl.conversion.chain import PerChannel, Step
 from byoc_mlir.backends.dnnl.dialect import BinaryAttr, EltwiseAttr
 from byoc_mlir.backends.dnnl.partition.activations import Activation
 from byoc_mlir.dialects.relay.base import shape_of
-from byoc_mlir.records import record
 
 Reshape = Callable[[SSAValue], SSAValue]
 """Function that reshapes an operand from the chain's rank to the primitive's rank."""
 
 
-@record
+@dataclass(frozen=True)
 class PostOps:
     """Post-op attributes, and the operands of the post-ops."""
 

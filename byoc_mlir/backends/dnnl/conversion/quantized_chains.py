@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -16,11 +16,10 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import AddOp, CastOp, ClipOp, MultiplyOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 
-@record
+@dataclass(frozen=True)
 class Residual:
     """8-bit tensor to add to a convolution's result; the sum is scaled by a factor and shifted."""
 
@@ -31,7 +30,7 @@ class Residual:
     shift: float
 
 
-@record
+@dataclass(frozen=True)
 class QuantizedConvolution:
     """An int8 convolution with constant parameters."""
 
@@ -55,7 +54,7 @@ class QuantizedConvolution:
     """
 
 
-@record
+@dataclass(frozen=True)
 class QuantizedProduct:
     """An int8 matmul with constant weights."""
 
@@ -77,7 +76,7 @@ class QuantizedProduct:
 Quantized: TypeAlias = "QuantizedConvolution | QuantizedProduct | QuantizedSum"
 
 
-@record
+@dataclass(frozen=True)
 class QuantizedSum:
     """A sum of 8-bit tensors with constant parameters."""
 

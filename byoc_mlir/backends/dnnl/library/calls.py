@@ -19,15 +19,15 @@ IR from them. An argument of a call is a Python value:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.onednn.constants import DataType
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class MemoryDescriptor:
     """`dnnl_memory_desc_t`: a shape and a memory layout.
 
@@ -64,7 +64,7 @@ def element_bytes(data_type: DataType) -> int:
     return _BYTES[data_type]
 
 
-@record
+@dataclass(frozen=True)
 class Sum:
     """A post-op that adds the old contents of the destination, times a factor."""
 
@@ -76,7 +76,7 @@ class Sum:
         return Call("dnnl_post_ops_append_sum", (self.factor, 0, DataType.UNDEFINED))
 
 
-@record
+@dataclass(frozen=True)
 class Eltwise:
     """A post-op that applies a function to each element."""
 
@@ -90,7 +90,7 @@ class Eltwise:
         return Call("dnnl_post_ops_append_eltwise", (self.algorithm, self.alpha, self.beta))
 
 
-@record
+@dataclass(frozen=True)
 class Binary:
     """A post-op that combines each element with one of another tensor, with broadcasting."""
 
@@ -103,7 +103,7 @@ class Binary:
         return Call("dnnl_post_ops_append_binary", (self.algorithm, self.other))
 
 
-@record
+@dataclass(frozen=True)
 class Prelu:
     """A post-op that multiplies negative elements by slopes; a bit of `mask` marks a dim of the
     slopes.
@@ -120,7 +120,7 @@ class Prelu:
 PostOp: TypeAlias = Sum | Eltwise | Binary | Prelu
 
 
-@record
+@dataclass(frozen=True)
 class Attributes:
     """Primitive attributes: post-ops, and always a scratchpad that the caller provides.
 
@@ -133,14 +133,14 @@ class Attributes:
     zero_points: tuple[tuple[int, int], ...] = ()
 
 
-@record
+@dataclass(frozen=True)
 class Size:
     """A 64-bit number."""
 
     value: int
 
 
-@record
+@dataclass(frozen=True)
 class Descriptors:
     """An array of memory descriptors."""
 
@@ -169,7 +169,7 @@ Argument: TypeAlias = (
 )
 
 
-@record
+@dataclass(frozen=True)
 class Call:
     """A function of the library, and its arguments after the first one."""
 
@@ -177,7 +177,7 @@ class Call:
     arguments: tuple[Argument, ...] = ()
 
 
-@record
+@dataclass(frozen=True)
 class PrimitiveCall(Call):
     """The call that creates a primitive descriptor; the first argument receives it."""
 

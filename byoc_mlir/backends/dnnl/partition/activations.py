@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -32,11 +33,10 @@ from byoc_mlir.dialects.relay.elementwise import (
 )
 from byoc_mlir.dialects.relay.logic import LessOp
 from byoc_mlir.dialects.relay.nn import LeakyReluOp, PreluOp, ReluOp
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 
-@record
+@dataclass(frozen=True)
 class Activation:
     """`algorithm` of oneDNN's eltwise primitive, applied to `data`."""
 

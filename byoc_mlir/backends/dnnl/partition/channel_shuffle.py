@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.partition.activations import Reader
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.transform import ReshapeOp, TransposeOp
 from byoc_mlir.patterns import Pattern, is_op, wildcard
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class ChannelShuffle:
     """Shuffle of the channels of `data [N, C, ...]`, that is, a transposition of `[groups, C /
     groups]`.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.partition.activations import Reader
@@ -17,10 +19,9 @@ from byoc_mlir.dialects.relay.elementwise import (
 )
 from byoc_mlir.dialects.relay.reduce import MeanOp
 from byoc_mlir.patterns import Pattern, is_constant, is_expr, is_op, wildcard
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class LayerNorm:
     """`(data - mean) / sqrt(variance + epsilon) * gamma + beta` over the last dimension."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from xdsl.ir import Operation, SSAValue
@@ -46,7 +47,6 @@ from byoc_mlir.patterns import (
     is_tuple_get_item,
     wildcard,
 )
-from byoc_mlir.records import record
 
 Wrap = Callable[[Pattern], Pattern]
 
@@ -246,7 +246,7 @@ def _before_activation(anchor: str, bias: bool, scale: bool, residual: bool) -> 
     return whole
 
 
-@record
+@dataclass(frozen=True)
 class _Variant:
     """Ops that follow an anchor op in a composite."""
 

@@ -5,16 +5,16 @@ them.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.partition.activations import Reader
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.transform import ReshapeOp, TransposeOp
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class PixelShuffle:
     """Shuffle of the channels of `data [N, C, ...]` to blocks of pixels.
 

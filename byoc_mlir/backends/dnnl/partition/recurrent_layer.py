@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from xdsl.ir import SSAValue
 
@@ -12,10 +14,9 @@ from byoc_mlir.dialects.relay.nn import BiasAddOp, DenseOp
 from byoc_mlir.dialects.relay.recurrent import GruOp, LstmOp, RecurrentOp
 from byoc_mlir.dialects.relay.transform import ReshapeOp, TransposeOp
 from byoc_mlir.patterns import Pattern, is_constant, is_op, wildcard
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class RecurrentLayer:
     """`op` on the matmul of `source [T, N, I]` and `weights [D*G*H, I]`, plus `bias [D*G*H]`."""
 

@@ -35,7 +35,6 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.engine import openmp_threads
-from byoc_mlir.records import record
 
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
 """Ops whose layouts are fixed before those of other ops are planned."""
@@ -82,7 +81,7 @@ class PlanDnnlLayouts(RegionPass):
             planner.write(planner.best())
 
 
-@record
+@dataclass(frozen=True)
 class _Way:
     """Op that reads its source in one layout and writes its result in another."""
 

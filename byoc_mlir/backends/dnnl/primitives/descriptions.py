@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects.builtin import FloatAttr, bf16, f32, i8, i32
@@ -32,13 +33,12 @@ from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.onednn import constants
 from byoc_mlir.onednn.constants import FORWARD_INFERENCE, Arg, DataType
-from byoc_mlir.records import record
 
 LayoutOf = Callable[[SSAValue], str]
 """Layout of a value, actual or hypothetical."""
 
 
-@record
+@dataclass(frozen=True)
 class Operand:
     """Argument of an execution: a value, with the descriptor that the primitive uses for it."""
 
@@ -51,7 +51,7 @@ class Operand:
     """
 
 
-@record
+@dataclass(frozen=True)
 class DescribedPrimitive:
     """Primitive: the call that creates its descriptor, and its arguments, the destination last."""
 

@@ -8,7 +8,7 @@ descriptor created earlier in the process, with another scratchpad.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import (
@@ -19,7 +19,6 @@ from byoc_mlir.backends.dnnl.library.calls import (
     MemoryDescriptor,
 )
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive
-from byoc_mlir.records import record
 
 _Kind = Callable[[int], str]
 
@@ -57,7 +56,7 @@ def _places(dims: Sequence[int], strides: Sequence[int]) -> Sequence[int]:
     return [step for step, size in zip(strides, dims, strict=True) if size != 1]
 
 
-@record
+@dataclass(frozen=True)
 class _Way:
     kinds: Sequence[_Kind]
     decided: _Kind

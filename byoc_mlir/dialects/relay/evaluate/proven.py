@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import onnx
 from onnx import TensorProto, helper
 
-from byoc_mlir.records import record
-
 _ML = "ai.onnx.ml"
 Attributes = Mapping[str, Any]
 
 
-@record
+@dataclass(frozen=True)
 class Form:
     """Standard op from an opset on, with the attributes that `refused` accepts."""
 

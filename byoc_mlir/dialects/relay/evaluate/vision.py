@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -15,13 +16,12 @@ from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
 from byoc_mlir.dialects.relay.image import ResizeOp
 from byoc_mlir.numpy_ops.detection import non_max_suppression
 from byoc_mlir.numpy_ops.precision import widened
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 _CUBIC_ALPHA = -0.75
 
 
-@record
+@dataclass(frozen=True)
 class _Tap:
     """Elements to read along an axis, one per point: index, weight, and True if inside the data."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -27,10 +28,9 @@ from byoc_mlir.frontend.ops.heads import (
 )
 from byoc_mlir.frontend.ops.prefixes import up_to
 from byoc_mlir.frontend.value import Value
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class NewTokens:
     """Positions of the new tokens."""
 
@@ -64,7 +64,7 @@ class NewTokens:
         return arith.add(context, self.starts, arith.positions(context, self.new, axis, 4))
 
 
-@record
+@dataclass(frozen=True)
 class CacheAttention:
     """Attention of queries to the keys and values in a cache."""
 

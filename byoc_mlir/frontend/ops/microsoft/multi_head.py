@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +28,6 @@ from byoc_mlir.frontend.ops.microsoft.attention import attended, cut, padding_ma
 from byoc_mlir.frontend.ops.microsoft.cached import CacheAttention, NewTokens, present
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
-from byoc_mlir.records import record
 
 
 @register_op(DOMAIN, "MultiHeadAttention")
@@ -81,7 +81,7 @@ def multi_head_attention(
     return attention.over(context, q, k, v, past_key.sizes[2])
 
 
-@record
+@dataclass(frozen=True)
 class _SharedCache:
     """Cache of fixed size that beams share, as operands of the node."""
 
@@ -126,7 +126,7 @@ class _SharedCache:
         return arith.add(context, beam, first)
 
 
-@record
+@dataclass(frozen=True)
 class _Attention:
     """Attention of queries to keys, with bias and padding."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.utils.exceptions import VerifyException
 
@@ -15,7 +16,6 @@ from byoc_mlir.frontend.ops.nn import gemm, matmul, scaled
 from byoc_mlir.frontend.ops.window import ConvAttributes, conv
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
-from byoc_mlir.records import record
 
 _PARAMETERS = {"relu": 0, "tanh": 0, "sigmoid": 0, "leakyrelu": 1, "clip": 2, "hardsigmoid": 2}
 """Activations that may be fused, with their numbers of parameters."""
@@ -42,7 +42,7 @@ def _activation(name: str, parameters: Sequence[float]) -> Activation:
     return activation_of(kind, alpha, beta)
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FusedConvAttributes(ConvAttributes):
     """Attributes of convolutions with an activation."""
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.frontend.value import Array, NodeRefused
-from byoc_mlir.records import record
 
 Item: TypeAlias = Hashable
 """Key of a tree's node, or of one comparison of a node that needs several."""
 
 
-@record
+@dataclass(frozen=True)
 class TreeBranch:
     """Comparison in a tree: continues at `right` if the feature is at most `threshold`, else at
     `left`.
@@ -29,14 +29,14 @@ class TreeBranch:
     right: Item
 
 
-@record
+@dataclass(frozen=True)
 class TreeLeaf:
     """Leaf of a tree."""
 
     number: int
 
 
-@record
+@dataclass(frozen=True)
 class TreeNode:
     """Node as ONNX describes it; `mode` is ONNX's mode without the prefix `BRANCH_`."""
 
@@ -50,7 +50,7 @@ class TreeNode:
     """Set of values, for the mode MEMBER."""
 
 
-@record
+@dataclass(frozen=True)
 class TreeTables:
     """Operands of `relay.ml.tree_ensemble`.
 
@@ -218,7 +218,7 @@ class Forest:
         return float(np.nextafter(exact, self._type(-np.inf)))
 
 
-@record
+@dataclass(frozen=True)
 class _Part:
     """Additional branch that the comparison of a node requires."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,10 +11,9 @@ from byoc_mlir.dialects.relay import elementwise, index, logic, reduce
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.value import NodeRefused, Value
-from byoc_mlir.records import record
 
 
-@record
+@dataclass(frozen=True)
 class Labels:
     """Integer labels, one for each class."""
 

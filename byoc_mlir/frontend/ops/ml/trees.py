@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from byoc_mlir.frontend.ops.ml.post_transforms import (
 )
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
-from byoc_mlir.records import record
 
 _MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
@@ -85,7 +85,7 @@ def _given(
     return found
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ListAttributes:
     """Attributes of ensembles before version 5: lists with an entry per node, leaf weight or
     tree.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import onnx
 from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.defs import OpSchema
 
-from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 from byoc_mlir.testing.samples.onnx_nodes.values import Dtype, Shape, Style
 
@@ -22,7 +22,7 @@ class RejectedError(Exception):
     """Error of a node that is not valid; the graph is unchanged."""
 
 
-@record
+@dataclass(frozen=True)
 class Tensor:
     """Value of the graph."""
 
@@ -49,7 +49,7 @@ class Tensor:
         return helper.make_tensor_value_info(self.name, element_type, self.shape)
 
 
-@record
+@dataclass(frozen=True)
 class GraphInput:
     """Input of the model, with its value."""
 

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import numpy_helper
 
-from byoc_mlir.records import record
 from byoc_mlir.testing.samples.onnx_nodes.choices import maybe
 from byoc_mlir.testing.samples.onnx_nodes.classical import features, labels
 from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
@@ -21,7 +20,7 @@ MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ")
 _F32 = np.dtype(np.float32)
 
 
-@record
+@dataclass(frozen=True)
 class Branch:
     """Node with two children; `mode` is an index of `MODES`."""
 
@@ -33,7 +32,7 @@ class Branch:
     no: Tree
 
 
-@record
+@dataclass(frozen=True)
 class Leaf:
     """Targets with their weights."""
 

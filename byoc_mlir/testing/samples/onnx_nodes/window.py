@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from byoc_mlir.records import record
 from byoc_mlir.testing.samples.onnx_nodes.choices import finite, maybe
 from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
 from byoc_mlir.testing.samples.onnx_nodes.recipes import recipe
@@ -15,7 +14,7 @@ from byoc_mlir.testing.samples.onnx_nodes.tensor import RejectedError, Tensor
 from byoc_mlir.testing.samples.onnx_nodes.values import Dtype
 
 
-@record
+@dataclass(frozen=True)
 class Window:
     """Attributes that all ops with a window have."""
 

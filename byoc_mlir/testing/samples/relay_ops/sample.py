@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from byoc_mlir.dialects.relay.base import PyValue
-from byoc_mlir.records import record
 
 Shape: TypeAlias = tuple[int, ...]
 Rest: TypeAlias = Callable[[Shape], Sequence[Shape]]
@@ -20,7 +19,7 @@ def alone(data: Shape) -> Sequence[Shape]:
     return ()
 
 
-@record
+@dataclass(frozen=True)
 class Sample:
     """Sample of one op: the shape of its first operand, from which the others' follow, and its
     properties.
