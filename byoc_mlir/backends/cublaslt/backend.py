@@ -6,13 +6,14 @@ Methods import what they use, because every compilation without targets imports 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends.base import Backend, CodegenContext, NativeCode, Profitability, Rule
-from byoc_mlir.backends.cublaslt.library import CUBLASLT
-from byoc_mlir.patterns import CompositePattern
+
+if TYPE_CHECKING:
+    from byoc_mlir.patterns import CompositePattern
 
 _PRODUCTS = frozenset(("nn.dense", "nn.matmul"))
 
@@ -24,10 +25,10 @@ class CublasLtBackend(Backend):
 
     name: ClassVar[str] = "cublaslt"
     memory_space: ClassVar[str] = "cuda"
-    environment: ClassVar[tuple[str, ...]] = (CUBLASLT.environment,)
+    environment: ClassVar[tuple[str, ...]] = ("BYOC_CUBLASLT_LIBRARY",)
 
     def describe(self) -> str:
-        from byoc_mlir.backends.cublaslt.library import version
+        from byoc_mlir.backends.cublaslt.library import CUBLASLT, version
 
         return f"cuBLASLt {version()}, {CUBLASLT.path()}"
 

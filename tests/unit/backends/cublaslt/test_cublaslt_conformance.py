@@ -9,11 +9,8 @@ from helpers.cuda.emulation import Record
 
 from byoc_mlir.testing.conformance import run_conformance
 
-_CLAIMS = (
-    *("nn.dense", "nn.matmul"),
-    *("cublaslt.dense_bias_gelu", "cublaslt.matmul_bias_relu", "cublaslt.matmul_bias"),
-)
-"""Ops, and those composites that are the longest."""
+_CLAIMS = ("nn.dense", "nn.matmul", "cublaslt.matmul_bias_relu")
+"""Ops, and the longest composite for which the kit makes graphs: it knows no constants of GELU."""
 
 
 @pytest.mark.parametrize("claim", _CLAIMS)

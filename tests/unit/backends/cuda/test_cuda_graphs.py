@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def _parted() -> ModelProto:
     return parsed("(float[40, 50] x, float[40, 50] p) => (float[40, 50] y)", body)
 
 
-def _compiled(model: ModelProto, **options: object) -> Executable:
+def _compiled(model: ModelProto, **options: Any) -> Executable:
     return byoc_mlir.compile(model, targets=("cuda",), cache=False, **options)
 
 
