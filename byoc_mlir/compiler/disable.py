@@ -33,9 +33,11 @@ OPTIONAL_PASSES = (
     "fuse-elementwise",
     "pack-weights",
     "hoist-device-ops",
+    "outline-device-chains",
     "choose-schedules",
     "avoid-gathers",
     "mark-cold-functions",
+    "mark-vectorised-functions",
 )
 """Passes that only improve a program, in the order in which they run."""
 
@@ -51,6 +53,7 @@ REQUIRED_PASSES: Mapping[str, str] = {
     "estimate-regions": "prune='off' requests no estimates",
     "prune-regions": "prune='off' keeps all regions",
     "specialise-dims": "a model with symbolic dimensions keeps them without it",
+    "allow-tf32": "precision='f32' does without it",
     "profile-steps": "profile=False disables it",
     "check-legal": "it changes nothing",
     "place-copies": "a device reads its own memory only",

@@ -49,6 +49,7 @@ from byoc_mlir.lowering.host_pipeline import (
 )
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
+from byoc_mlir.lowering.mark_vectorised_functions import MarkVectorisedFunctions
 from byoc_mlir.progress import shown
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.system.libraries import find_openmp
@@ -329,7 +330,9 @@ def generate(build: Build) -> None:
         if code.source:
             dump_text(f"{code.symbol}.generated", lambda text=code.source: text)
     build.codes = regions.codes
-    build.uploads = Uploads.of(build.codes, build.options.resident.values())
+    build.uploads = Uploads.of(
+        build.codes, build.options.resident.values(), records=not build.options.profile
+    )
     build.problems += regions.problems
     build.report = build_report(build.imported, build.codes, build.problems)
     check_fallback(build.report, build.options.fallback, build.options.targets)
@@ -385,7 +388,7 @@ def link(build: Build) -> None:
         join_modules(build.module, [*own, *build.uploads.modules(build.module)], common)
         place_contexts(build.module, build.codes)
         profiling = _profiling() if build.options.profile else ()
-        passes = (*profiling, MarkColdFunctions())
+        passes = (*profiling, MarkColdFunctions(), MarkVectorisedFunctions())
         run_passes(build.context, build.module, passes, build.stages.add_pass)
 
 

@@ -16,9 +16,9 @@ from byoc_mlir.dialects.symbols import mentioned_symbols
 from byoc_mlir.lowering.symbols import is_declaration, is_internal, symbol_of
 
 MOST_PARTS = 4
-LEAST_OPS = 1000
-"""Minimum number of a part's ops. LLVM takes some 0.2 s for so many ops, or half of that for vector
-code; an empty part takes 0.01 s."""
+LEAST_OPS = 400
+"""Minimum number of a part's ops. LLVM takes some 0.08 s for so many ops, or half of that without
+optimisations; an empty part takes 0.01 s."""
 
 COPIED_OPS = 40
 """Maximum number of ops of an inlinable function that is copied to each part that calls it."""
@@ -37,7 +37,7 @@ class ModulePart:
         declarations: symbols that the definitions mention, defined in other parts or outside of the
             module.
         shared: internal functions that other parts call or define.
-        vectorised: true if all functions are already vectorised, so that LLVM need not optimise.
+        vectorised: true if LLVM need not optimise the functions.
     """
 
     definitions: Sequence[Operation]
