@@ -203,7 +203,7 @@ def _places(count: int, most: int) -> Sequence[int]:
 
 
 def main() -> int:
-    """Injects faults, and prints the outcomes; returns 1 if any is wrong."""
+    """Runs models with faults, and prints the outcomes; returns 1 if any is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--places", type=int, default=100)
