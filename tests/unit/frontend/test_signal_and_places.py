@@ -142,6 +142,13 @@ def test_short_transforms_with_windows(length: int, step: int, parts: int) -> No
     _assert_accurate(_complex(found), expected[..., :half])
 
 
+def test_transforms_of_nothing() -> None:
+    empty = _normal(2, 0, 2)
+    assert _run("DFT", [empty], [None, np.array(1)], 20).shape == (2, 0, 2)
+    one = _normal(2, 1, 2)
+    assert _run("DFT", [one], [None, np.array(1)], 20, inverse=1, onesided=1).shape == (2, 0, 1)
+
+
 def test_stft() -> None:
     window = np.hanning(16).astype(np.float32)
     _check("STFT", [_normal(2, 100, 1)], [np.array(5), window, np.array(16)], 17)
