@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.abi import (
+    CHAINS,
     DEVICE,
     DEVICE_CONTEXT_SLOTS,
     HOOKS,
     HOST_SPACE,
+    RECORDS,
     device_region,
     device_state_slots,
 )
@@ -24,6 +27,9 @@ from byoc_mlir.lowering.region_calls import RegionCall, device_arenas
 from byoc_mlir.records import record
 from byoc_mlir.runtime.devices import missing
 from byoc_mlir.runtime.program import ProgramDevice, SharedLibrary
+
+if TYPE_CHECKING:
+    from byoc_mlir.devices.chains import Chain
 
 
 def device_of(backend: Backend) -> Device | None:
@@ -61,16 +67,21 @@ class Uploads:
 
     constants: dict[str, tuple[Weight, ...]]
     """Constants by device, each once."""
+    records: bool
+    """True if devices that can record chains of regions do."""
 
     @staticmethod
-    def of(codes: Sequence[RegionCode], others: Iterable[str] = ()) -> Uploads:
+    def of(
+        codes: Sequence[RegionCode], others: Iterable[str] = (), *, records: bool = True
+    ) -> Uploads:
         """Returns the devices and constants of all regions, and other devices."""
         found: dict[str, dict[str, Weight]] = {name: {} for name in others}
         for code in codes:
             if code.space != HOST_SPACE:
                 by_digest = found.setdefault(code.space, {})
                 by_digest.update((weight.digest, weight) for weight in code.native.constants)
-        return Uploads({name: tuple(found[name].values()) for name in sorted(found)})
+        constants = {name: tuple(found[name].values()) for name in sorted(found)}
+        return Uploads(constants, records)
 
     def slots(self, code: RegionCode) -> tuple[int, ...]:
         """Returns the slots of a region's constants in the state of its device."""
@@ -84,6 +95,8 @@ class Uploads:
         for name, weights in self.constants.items():
             declaration = FuncOp.external(device_region(name), [], [])
             declaration.attributes[DEVICE] = StringAttr(name)
+            if self.records and get_device(name).records:
+                declaration.attributes[RECORDS] = UnitAttr()
             slots = device_state_slots(len(weights))
             hooks = tuple(hook.name for hook in HOOKS)
             RegionCall(device_region(name), slots, DEVICE_CONTEXT_SLOTS, 0, name, (), hooks).attach(
@@ -95,11 +108,14 @@ class Uploads:
         """Yields the code of each device for the linked program."""
         if not self.constants:
             return
+        from byoc_mlir.devices.chains import chain_code
         from byoc_mlir.devices.code import device_code  # most programs use no device
 
-        arenas = device_arenas(host)
+        arenas, chains = device_arenas(host), tuple(_chains(host))
+        yield from map(chain_code, chains)
         for name, weights in self.constants.items():
-            yield device_code(name, weights, arenas.get(name, 0))
+            recordings = [chain.slot for chain in chains if chain.device == name]
+            yield device_code(name, weights, arenas.get(name, 0), recordings)
             own = get_device(name).module()
             if own is not None:
                 yield own
@@ -124,3 +140,17 @@ class Uploads:
                 device.dlpack_type,
             )
             slot += device_state_slots(len(weights))
+
+
+def _chains(host: ModuleOp) -> Iterator[Chain]:
+    """Yields the chains that `add-entry-points` described."""
+    found = host.attributes.get(CHAINS)
+    if not isinstance(found, DictionaryAttr):
+        return
+    from byoc_mlir.devices.chains import Chain
+
+    for function, attribute in cast(dict[str, DictionaryAttr], found.data).items():
+        fields = dict(attribute.data)
+        device = cast(StringAttr, fields.pop("device")).data
+        numbers = {name: cast(IntegerAttr, one).value.data for name, one in fields.items()}
+        yield Chain(function, device, **numbers)

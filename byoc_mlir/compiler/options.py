@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from byoc_mlir.abi import Precision
 from byoc_mlir.backends import Backend, Setting, Target, backend_names, get_backend
@@ -63,6 +63,8 @@ class CompileOptions(Request):
         used = tuple(one for one in asked if Target.parse(one).name not in request.disable)
         if request.load:
             check_devices(used)
+        if request.precision in _PRECISIONS_OF_DEVICES:
+            _check_precision(request.precision, used)
         decided: dict[str, Any] = {
             "model": b"",
             "targets": used,
@@ -86,6 +88,29 @@ def _check_names(request: Request, targets: Sequence[str]) -> None:
 
     passes_of(request.passes)  # it checks options, too
     check_disabled(request.disable, targets, names_of(request.passes))
+
+
+_PRECISIONS_OF_DEVICES = ("tf32", "f16")
+"""Precisions that some backends of devices have, and the host has not."""
+
+
+def _check_precision(precision: str, targets: Sequence[str]) -> None:
+    """Checks that a target computes in a precision.
+
+    Raises:
+        ByocError: none does; the message lists the precisions of these targets.
+    """
+    from byoc_mlir.transforms.profitability import why_unprofitable  # few models need it
+
+    reason = why_unprofitable(precision, targets)
+    if reason is None:
+        return
+    others = (one for one in get_args(Precision) if one not in ("f32", precision))
+    served = ["f32", *(one for one in others if why_unprofitable(one, targets) is None)]
+    raise ByocError(
+        f"no target computes in precision={precision!r} ({reason}); accepted for these targets are"
+        f" {', '.join(map(repr, served))}"
+    )
 
 
 def targets_with_options(

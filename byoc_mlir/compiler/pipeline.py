@@ -303,7 +303,9 @@ def generate(build: Build) -> None:
         if code.source:
             dump_text(f"{code.symbol}.generated", lambda text=code.source: text)
     build.codes = regions.codes
-    build.uploads = Uploads.of(build.codes, build.options.resident.values())
+    build.uploads = Uploads.of(
+        build.codes, build.options.resident.values(), records=not build.options.profile
+    )
     build.problems += regions.problems
     build.report = build_report(build.imported, build.codes, build.problems)
     check_fallback(build.report, build.options.fallback, build.options.targets)

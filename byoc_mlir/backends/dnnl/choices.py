@@ -9,7 +9,7 @@ from byoc_mlir.backends.options import Option, Setting
 from byoc_mlir.records import record
 
 MEASURED = "measured"
-"""Setting that selects the fastest choice, as measured or estimated."""
+"""Setting that selects the fastest choice: by estimate or, after `byoc tune`, by measurement."""
 
 Winograd: TypeAlias = Literal["measured", "off"]
 Convolution: TypeAlias = Literal[

@@ -6,17 +6,19 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
-from byoc_mlir.backends.cuda.driver import (
+from byoc_mlir.errors import BackendError, ExecutionError
+from byoc_mlir.nvidia.driver import (
     CAPABILITY,
     ENVIRONMENT_VARIABLE,
     NAME_BYTES,
     ORDINAL,
     driver_library,
 )
-from byoc_mlir.backends.cuda.kernels.ptx import ARCHITECTURE
-from byoc_mlir.errors import BackendError, ExecutionError
 from byoc_mlir.records import record
 from byoc_mlir.runtime.system.libraries import load_library
+
+ARCHITECTURE = (7, 5)
+"""Lowest compute capability that is used; code for it runs on all later ones."""
 
 _FEWEST_VERSION = 12000
 """Oldest driver: the version of CUDA that it supports, 1000 times the major version."""

@@ -28,6 +28,9 @@ ORDINAL = 0
 NAME_BYTES = 256
 """Maximum size of a GPU's name."""
 
+LIBRARY_STATUS = 1000
+"""Lowest status of a library in generated code; those of the driver are lower."""
+
 CAPABILITY = (75, 76)
 """Attributes of a GPU: major and minor number of its compute capability."""
 
