@@ -157,7 +157,7 @@ class _Watch:
             self.forbidden.append(f"{event} {arguments!r:.200}")
         elif event in ("open", "os.listdir", "os.remove", "ctypes.dlopen") and self.allowed:
             path = os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes) else None
-            if path is not None and not os.path.abspath(path).startswith(self.allowed):
+            if path is not None and not f"{os.path.abspath(path)}/".startswith(self.allowed):
                 self.forbidden.append(f"{event} {path!r:.200}")
 
 

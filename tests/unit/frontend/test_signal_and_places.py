@@ -85,7 +85,7 @@ _LENGTHS = st.one_of(
 
 
 def _parts(numbers: Array) -> Array:
-    return np.stack([numbers.real, numbers.imag], -1)
+    return np.stack([np.real(numbers), np.imag(numbers)], -1)
 
 
 def _wide(data: Array) -> Array:
