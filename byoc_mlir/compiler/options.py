@@ -11,10 +11,8 @@ from typing import Any, get_args
 from byoc_mlir.abi import Precision
 from byoc_mlir.backends import Backend, Setting, Target, backend_names, get_backend
 from byoc_mlir.calibration import Document
-from byoc_mlir.compiler.disable import check_disabled
+from byoc_mlir.compiler.devices import check_devices, why_unusable
 from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
-from byoc_mlir.compiler.target_devices import check_devices, why_unusable
-from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.runtime.system.threads import available_threads
 from byoc_mlir.warned import warn_user
@@ -61,8 +59,8 @@ class CompileOptions(Request):
             if request.fallback == "warn":
                 _warn_of_missing(missing)
         asked = targets_with_options(targets, request.backend_options)
-        passes_of(request.passes)  # it checks names and options
-        check_disabled(request.disable, asked, names_of(request.passes))
+        if request.passes or request.disable:
+            _check_names(request, asked)
         used = tuple(one for one in asked if Target.parse(one).name not in request.disable)
         if request.load:
             check_devices(used)
@@ -85,6 +83,15 @@ class CompileOptions(Request):
         reason = f"device '{device}' has too little memory"
         omitted = {one.name: reason for name, one in backends.items() if name not in kept}
         return replace(self, targets=kept, omitted={**self.omitted, **omitted})
+
+
+def _check_names(request: Request, targets: Sequence[str]) -> None:
+    """Checks the names of the user's passes and of what is disabled."""
+    from byoc_mlir.compiler.disable import check_disabled
+    from byoc_mlir.compiler.user_passes import names_of, passes_of
+
+    passes_of(request.passes)  # it checks options, too
+    check_disabled(request.disable, targets, names_of(request.passes))
 
 
 _PRECISIONS_OF_DEVICES = ("tf32", "f16")

@@ -121,7 +121,7 @@ def write_case(name: str, folder: Path) -> Path:
 
 
 def _surroundings(folder: Path) -> None:
-    """Makes files that a model may name, and some that it may not."""
+    """Writes files that a model may name, and some that it may not."""
     (folder.parent / "outside.bin").write_bytes(bytes(8192))
     (folder / "data.bin").write_bytes(bytes(range(256)) * 64)
     (folder / "folder").mkdir()
@@ -139,7 +139,7 @@ class _Watch:
     forbidden: list[str] = field(default_factory=list[str])
 
     def install(self) -> None:
-        """Watches this process, for ever."""
+        """Starts to record the stages and events of this process, until it ends."""
         sys.addaudithook(self._event)
         original: Callable[..., Any] = Stages.stage
         watch = self
@@ -157,7 +157,7 @@ class _Watch:
             self.forbidden.append(f"{event} {arguments!r:.200}")
         elif event in ("open", "os.listdir", "os.remove", "ctypes.dlopen") and self.allowed:
             path = os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes) else None
-            if path is not None and not os.path.abspath(path).startswith(self.allowed):
+            if path is not None and not f"{os.path.abspath(path)}/".startswith(self.allowed):
                 self.forbidden.append(f"{event} {path!r:.200}")
 
 
@@ -299,7 +299,7 @@ def _wait(child: int) -> int:
 
 
 def names_of(seed: int, start: int = 0, kinds: Sequence[str] = KINDS) -> Iterator[str]:
-    """Yields names of cases, of all kinds in turn, without end."""
+    """Yields names of cases without end, one of each kind after the other."""
     number = start
     while True:
         yield f"{kinds[number % len(kinds)]}/{seed}/{number}"

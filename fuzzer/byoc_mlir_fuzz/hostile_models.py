@@ -115,7 +115,7 @@ def _sizes(rng: Random, model: ModelProto) -> None:
 
 
 def _extreme_operand(rng: Random, graph: GraphProto) -> None:
-    """Makes an operand a constant of integers near the ends, of one to four elements."""
+    """Replaces an operand by a constant of integers near the ends, of one to four elements."""
     node = rng.choice([node for node in graph.node if node.input])
     name = f"hostile{rng.randrange(1 << 30)}"
     values = [rng.choice(_ENDS) for _ in range(rng.randint(1, 4))]
@@ -180,7 +180,7 @@ def _nest(model: ModelProto, depth: int) -> None:
 
 
 def _loop(rng: Random, model: ModelProto) -> None:
-    """Makes the nodes the body of a loop, with a trip count near the ends of its type."""
+    """Moves the nodes to the body of a loop, with a trip count near the ends of its type."""
     graph = model.graph
     trips, goes = rng.choice(_ENDS), rng.random() < 0.8
     graph.initializer.append(helper.make_tensor("hostile_n", TensorProto.INT64, [], [trips]))
@@ -204,7 +204,7 @@ def _loop(rng: Random, model: ModelProto) -> None:
 
 
 def _functions(rng: Random, model: ModelProto) -> None:
-    """Makes functions that call the next one twice, and the last one the first, or an op."""
+    """Adds functions that call the next one twice, and the last one the first, or an op."""
     depth = rng.choice([1, 3, 12, 30, 60])
     last = rng.choice(["Relu", "f0", "Abs"])
     for level in range(depth):

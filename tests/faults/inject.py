@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -202,10 +203,11 @@ def _places(count: int, most: int) -> Sequence[int]:
 
 
 def main() -> int:
-    """Injects faults, and prints the outcomes; returns 1 if any is wrong."""
+    """Runs models with faults, and prints the outcomes; returns 1 if any is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--places", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=1e9, help="of each kind, at most")
     args = parser.parse_args()
     if _FORKED not in os.environ:
         with tempfile.TemporaryDirectory() as folder:
@@ -219,16 +221,22 @@ def main() -> int:
             for name, model in _models().items()
         }
         for kind in args.kind or KINDS:
-            counts = Counts()
+            counts, end = Counts(), time.monotonic() + args.seconds
             for name, injector in injectors.items():
                 events = injector.count(kind)
                 for at in _places(events, -(-args.places // len(injectors))):
+                    if time.monotonic() > end:
+                        break
                     outcome, wrong = injector.inject(kind, at)
                     counts.outcomes[outcome] += 1
                     if wrong:
                         counts.failures.append(f"{kind} {name} {at}/{events}: {wrong}")
             listed = ", ".join(f"{name} {count}" for name, count in counts.outcomes.most_common())
-            sys.stdout.write("\n".join([f"{kind}: {listed}", *counts.failures, ""]))
+            sys.stdout.write(
+                "\n".join(
+                    [f"{kind}, {counts.outcomes.total()} places: {listed}", *counts.failures, ""]
+                )
+            )
             sys.stdout.flush()
             failed |= bool(counts.failures)
     return 1 if failed else 0

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from helpers.verified import verify_module
 from onnx import ModelProto
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -29,7 +30,7 @@ from xdsl.passes import ModulePass
 
 import byoc_mlir
 from byoc_mlir import ir_dump
-from byoc_mlir.backends import backend_names, get_backend
+from byoc_mlir.backends import get_backend
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay import WeightAttr
 from byoc_mlir.frontend.files.mlir_file import check_order, parse_module
@@ -40,11 +41,17 @@ from byoc_mlir.tools.byoc_opt import main as byoc_opt
 
 
 class RereadingDump(IrDump):
-    """Dump that replaces the IR by what `byoc-opt` reads of it, after each pass."""
+    """Dump that replaces the IR by what `byoc-opt` reads of it, after each pass that changed it."""
+
+    _read = ""
+    """Text that was read last."""
 
     def apply(self, pass_: ModulePass, context: Context, module: ModuleOp) -> None:
         super().apply(pass_, context, module)
-        reread(module, f"the IR after {pass_.name}")
+        text = located_text(module)
+        if text != self._read:
+            reread(module, text, f"the IR after {pass_.name}")
+            self._read = text
 
 
 @contextmanager
@@ -58,13 +65,12 @@ def rereading() -> Generator[None]:
         ir_dump.IrDump = original
 
 
-def reread(module: ModuleOp, name: str) -> None:
+def reread(module: ModuleOp, text: str, name: str) -> None:
     """Replaces the content of a module by the IR that its text stands for, with its weights."""
     weights = {attribute.data.digest: attribute for _, _, attribute in _weights(module)}
-    text = located_text(module)
     read = parse_module(text.encode(), name, _context())
     check_order(read)
-    read.verify()
+    verify_module(read)
     for named, key, attribute in _weights(read):
         array = weights[attribute.data.digest].data.array
         named[key] = WeightAttr(replace(attribute.data, array=array))
@@ -110,9 +116,8 @@ def _weights(module: ModuleOp) -> Iterator[tuple[dict[str, Attribute], str, Weig
 
 def _context() -> Context:
     context = make_context()
-    for backend in map(get_backend, backend_names()):
-        for dialect in backend.dialects():
-            context.load_dialect(dialect)
+    for dialect in get_backend("dnnl").dialects():
+        context.load_dialect(dialect)
     return context
 
 

@@ -68,7 +68,7 @@ class Descriptor:
         return array[: self._get(attribute, type_, most, array)]
 
     def find(self, attribute: Attribute, into: Sequence[Descriptor]) -> int:
-        """Writes the descriptors of an attribute into given ones; returns their number."""
+        """Writes an attribute's descriptors into some of the same kind; returns their number."""
         array = (ctypes.c_void_p * len(into))(*(one.pointer for one in into))
         return self._get(attribute, Type.DESCRIPTOR, len(into), array)
 

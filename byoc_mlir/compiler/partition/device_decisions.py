@@ -11,10 +11,9 @@ from xdsl.ir import Block, Operation
 
 from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends import Backend, CodegenContext
+from byoc_mlir.compiler.devices import device_of
 from byoc_mlir.compiler.partition.device_views import users, viewed
-from byoc_mlir.compiler.partition.estimate_regions import estimated_times
-from byoc_mlir.compiler.partition.host_costs import bytes_of
-from byoc_mlir.compiler.target_devices import device_of
+from byoc_mlir.compiler.partition.host_costs import bytes_of, estimated_times
 from byoc_mlir.dialects.byoc import host_blocks, region_compiler
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.runtime.report import RegionTimes

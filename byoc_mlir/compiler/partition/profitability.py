@@ -156,7 +156,7 @@ class _EstimatingJudge:
 
     def _known_times(self, region: FuncOp, context: CodegenContext) -> RegionTimes:
         """Returns the stored measurement of a region or of an equal one, or else an estimate."""
-        from byoc_mlir.compiler.partition.estimate_regions import estimated_times
+        from byoc_mlir.compiler.partition.host_costs import estimated_times
 
         backend = self._backends[str(region_compiler(region))]
         return self._measured_before(region) or estimated_times(region, backend, context)

@@ -18,6 +18,8 @@ RADICES = (4, 2, 3, 5, 7, 11, 13)
 def factors_of(length: int) -> list[int]:
     """Returns the length as a product of `RADICES`; empty if it is none, or 1."""
     found: list[int] = []
+    if length < 1:
+        return found
     for radix in RADICES:
         while length % radix == 0:
             found.append(radix)
@@ -58,6 +60,8 @@ class FftOp(DataOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         type_ = tensor_type(self.data)
+        if len(type_sizes(type_)) < 2:
+            raise VerifyException(f"{self.name}: {type_} has no dimensions for numbers and parts")
         *outer, count, parts = type_sizes(type_)
         wanted = 1 if self.is_real and not self.is_inverse else 2
         if parts != wanted:

@@ -37,7 +37,11 @@ def _dft(
     order.insert(data.rank - 2, axis)
     wide = np.dtype(np.float32) if data.dtype.itemsize == 2 else data.dtype
     rows = cast(context, arith.transpose(context, data, order), wide)
-    if inverse and onesided:
+    if length == 0:
+        result = _resized(
+            context, _resized(context, rows, -2, 0), -1, 1 if onesided and inverse else 2
+        )
+    elif inverse and onesided:
         result = _real_from_half(context, _resized(context, rows, -2, length // 2 + 1), length)
     else:
         rows = _resized(context, rows, -2, length)

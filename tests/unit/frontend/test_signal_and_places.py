@@ -85,7 +85,7 @@ _LENGTHS = st.one_of(
 
 
 def _parts(numbers: Array) -> Array:
-    return np.stack([numbers.real, numbers.imag], -1)
+    return np.stack([np.real(numbers), np.imag(numbers)], -1)
 
 
 def _wide(data: Array) -> Array:
@@ -140,6 +140,13 @@ def test_short_transforms_with_windows(length: int, step: int, parts: int) -> No
     expected = np.fft.fft(frames * window, axis=2)
     half = length // 2 + 1 if parts == 1 else length
     _assert_accurate(_complex(found), expected[..., :half])
+
+
+def test_transforms_of_nothing() -> None:
+    empty = _normal(2, 0, 2)
+    assert _run("DFT", [empty], [None, np.array(1)], 20).shape == (2, 0, 2)
+    one = _normal(2, 1, 2)
+    assert _run("DFT", [one], [None, np.array(1)], 20, inverse=1, onesided=1).shape == (2, 0, 1)
 
 
 def test_stft() -> None:
