@@ -77,7 +77,7 @@ def test_closed_executable_says_so() -> None:
     ("options", "message"),
     [
         ({"threads": 0}, "threads is 0, accepted are whole numbers, at least 1"),
-        ({"precision": "f16"}, "precision is 'f16', accepted are 'f32', 'bf16'"),
+        ({"precision": "f8"}, "precision is 'f8', accepted are 'f32', 'bf16'"),
         ({"fallback": "maybe"}, "accepted are 'allow', 'warn', 'forbid'"),
         ({"targets": "dnnl"}, "sequence of names"),
         ({"targets": ("dnll",)}, "no backend is named 'dnll'"),
