@@ -10,11 +10,13 @@ _LEAST_ROWS = 25
 """Number of rows from which PyTorch computes Euclidean distances by a product of matrices."""
 
 
-def cdist(a: Any, b: Any, power: float, mode: int | None) -> Any:
+def cdist(a: Any, b: Any, power: float = 2, mode: int | None = None) -> Any:
     """Returns the distances of all rows of `a` from all rows of `b`."""
     rows = a.shape[-2], b.shape[-2]
     if not all(isinstance(one, int) for one in rows):
         return NotImplemented
+    if not a.shape[-1]:
+        return a.new_zeros((*a.shape[:-1], rows[1]))
     if power == 2 and (mode == 1 or (not mode and max(rows) > _LEAST_ROWS)):
         squares = [(one * one).sum(-1) for one in (a, b)]
         sums = squares[0].unsqueeze(-1) + squares[1].unsqueeze(-2)

@@ -169,3 +169,18 @@ def searchsorted(
 def bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """Returns the number of boundaries before each number."""
     return searchsorted(boundaries, x, out_int32=out_int32, right=right)
+
+
+def isin(x: Any, others: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Returns which elements are among `others`."""
+    torch = pytorch()
+    x, others = torch.as_tensor(x), torch.as_tensor(others).reshape(-1)
+    count = others.shape[0]
+    if not isinstance(count, int):
+        return NotImplemented
+    if not count:
+        return torch.full(x.shape, invert)
+    rows, _ = _sorted(others, 0)
+    before = searchsorted(rows, x)
+    found = rows[torch.where(before < count, before, count - 1)] == x
+    return ~found if invert else found
