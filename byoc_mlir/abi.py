@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Precision: TypeAlias = Literal["f32", "bf16", "bf16x3"]
+Precision: TypeAlias = Literal["f32", "bf16", "bf16x3", "tf32", "f16"]
 """Element types in which matmuls and convolutions may be computed; see docs/precision.md."""
 
 SLOT_BYTES = 8
@@ -129,7 +129,18 @@ def device_state_slots(constants: int) -> int:
 
 
 QUEUE_SLOT, DEVICE_ARENA_SLOT, DEVICE_CONTEXT_SLOTS = 0, 1, 2
-"""Context slots of a device: its queue, its arena, and their number."""
+"""Context slots of a device: its queue, its arena, and their number; those of chains follow."""
+
+
+def chain_slots(pointers: int) -> int:
+    """Returns the number of slots of a chain: the recording, and the pointers that it was recorded
+    with.
+    """
+    return 1 + pointers
+
+
+DIRECT = "direct"
+"""Suffix of the function that enqueues a chain without a recording."""
 
 NAME = "byoc.name"
 """Attribute of an argument or a result of @main: its name in the model."""
@@ -146,6 +157,16 @@ of the arena on each device.
 DEVICE_TRAFFIC = "byoc.device_traffic"
 """Attribute of the module: a dictionary with the numbers of each device's copies and waits in a
 run.
+"""
+RECORDS = "byoc.records"
+"""Attribute of a device's declaration: the device records chains of work, and replays them."""
+CHAIN = "byoc.chain"
+"""Attribute of a host function, a chain of a device's regions: the device's name, and the first of
+the chain's slots in the device's context.
+"""
+CHAINS = "byoc.chains"
+"""Attribute of the module, after `add-entry-points`: a dictionary with a `Chain` by the name of its
+function.
 """
 UPLOADED = "byoc.uploaded"
 """Attribute of a device region's declaration: the slots of its constants in the device's state."""
@@ -180,6 +201,10 @@ GPU_KERNEL = "nvvm.kernel"
 """Attribute of a function in the `llvm` dialect that a GPU's driver launches."""
 VECTORISED = "byoc.vectorised"
 """Attribute of a function that needs none of LLVM's optimisations: its loops do no scalar work."""
+COMPUTED_IN = "byoc.computed_in"
+"""Attribute of a matmul or convolution: the type in which it is computed, if the operands have
+another type; `tf32` for `f32` operands that a backend may round to 10 bits of mantissa.
+"""
 WEIGHT = "byoc.weight"
 """Attribute of a global: the handle of its constant."""
 STEP = "byoc.step"

@@ -1,10 +1,10 @@
 """The calibration store: all measurements of a machine that affect compilation.
 
 A measurement has a key, `convolutions/products`, whose first part is its group: parameters of
-kernels, times of a library's primitives, times of regions, choices of tuning. Pruning,
-profitability and tuning read the store and add their measurements. It comes from a file
-(`compile(calibration=FILE)`), which gives the same code in every process, or from the cache of this
-machine.
+kernels, times of a library's primitives, times of regions, choices of tuning. A compilation
+measures the parameters of kernels only. It reads the others, if `measuring` let an earlier one
+measure them. The store comes from a file (`compile(calibration=FILE)`), which gives the same code
+in every process, or from the cache of this machine.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Calibration:
     Args:
         known: measurements of a file, or of another process.
         kept: storage of further measurements, and of new ones.
-        may_measure: False disables measurements; unknown values are then estimated.
+        is_fixed: True disables measurements, also of compilations that `measuring` lets measure.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class Calibration:
         known: Iterable[Measurement] = (),
         kept: Kept | None = None,
         *,
-        may_measure: bool = True,
+        is_fixed: bool = False,
     ):
-        self.may_measure = may_measure
+        self._is_fixed = is_fixed
         self.is_kept = kept is not None
         self._kept = kept
         self._groups: dict[str, dict[str, Measurement]] = {}
@@ -110,6 +110,11 @@ class Calibration:
         """Total seconds of reading and measuring groups."""
         for one in known:
             self._put(one)
+
+    @property
+    def may_measure(self) -> bool:
+        """True if this compilation measures latencies that others estimate."""
+        return _measures.get() and not self._is_fixed
 
     def group(self, name: str) -> Group:
         """Returns the measurements of a group."""
@@ -182,6 +187,22 @@ def using(calibration: Calibration) -> Generator[None]:
         _current.reset(token)
 
 
+_measures: ContextVar[bool] = ContextVar("measures", default=False)
+
+
+@contextmanager
+def measuring() -> Generator[None]:
+    """Allows compilations in the context to measure the latencies that others estimate.
+
+    The calibration keeps them, so later compilations use them too.
+    """
+    token = _measures.set(True)
+    try:
+        yield
+    finally:
+        _measures.reset(token)
+
+
 @contextmanager
 def using_file(path: str) -> Generator[None]:
     """Uses only the calibration of a file in the context; an empty path changes nothing.
@@ -202,7 +223,7 @@ def calibration_of_document(document: Document) -> Calibration:
     Raises:
         ByocError: the document is no collection of measurements.
     """
-    return Calibration(measurements_of(document), may_measure=False)
+    return Calibration(measurements_of(document), is_fixed=True)
 
 
 def measurements_of(document: Document) -> list[Measurement]:

@@ -22,7 +22,7 @@ _MOST_DIMENSIONS = 64
 """Maximum number of dimensions of a NumPy array."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Limits:
     """Limits beyond which a model is refused with a `LimitExceededError`, before it takes the
     resources.

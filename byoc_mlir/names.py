@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, cast
 
 
@@ -42,6 +41,8 @@ def printable_document(value: Any) -> Any:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """Returns a hint for an unknown name, `; did you mean 'x'?`, or ""."""
+    from difflib import get_close_matches  # errors only
+
     close = get_close_matches(name, sorted(known), 1)
     return f"; did you mean '{close[0]}'?" if close else ""
 

@@ -5,7 +5,7 @@ from a process that compiles a model. So an older checkout is counted by the sam
 `--python` names the interpreter of an environment in which it is installed.
 
 - *executables*: classes that are or derive from `Executable` and have no abstract method left.
-- *kinds of program*: dataclasses of `runtime` whose name is or ends with `Program`.
+- *kinds of program*: dataclasses and records of `runtime` whose name is or ends with `Program`.
 - *specialisers*: classes but executables and protocols with a public method that takes `shapes` or
   `arrays` and returns a `Program`.
 - *bindings of oneDNN*: folders with a module that imports `ctypes` and names at least eight
@@ -170,7 +170,7 @@ def programs_of(modules: Sequence[Module]) -> list[str]:
         for module in modules
         if module.path.parts[0] == "runtime"
         for node in module.classes
-        if node.name.endswith("Program") and "dataclass" in _decorators(node)
+        if node.name.endswith("Program") and {"dataclass", "record"} & _decorators(node)
     ]
 
 

@@ -268,7 +268,8 @@ class Backend(ABC):
 
         A model of 16-bit floats keeps its types if `f16` pays on a target; else it is computed in
         `f32`. For `bf16x3`, the ops are `f32` matmuls to be replaced by `bf16` matmuls of three
-        times the depth (`split-products`).
+        times the depth (`split-products`). For `tf32`, `allow-tf32` marks the ops with the
+        attribute `byoc.computed_in`: the backend may round their `f32` operands.
         """
         return Profitability()
 

@@ -1,11 +1,13 @@
-"""State of a compilation, and its timed stages."""
+"""State and settings of a compilation, and its timed stages."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
@@ -13,14 +15,18 @@ from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.backends import Backend
 from byoc_mlir.backends.generate import RegionCode
+from byoc_mlir.calibration import using
+from byoc_mlir.compiler.calibration import calibration_of
+from byoc_mlir.compiler.devices import Uploads
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.source import Shapes, Source, Values, read_source
-from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.dialects.relay import Weight
+from byoc_mlir.disabled import disabling
 from byoc_mlir.frontend.model import ImportedModel
-from byoc_mlir.limits import check_time
+from byoc_mlir.ir_dump import dumping
+from byoc_mlir.limits import check_time, limited
 from byoc_mlir.progress import shown
 from byoc_mlir.runtime.report import Report
 
@@ -123,3 +129,39 @@ class Build:
         part.imported = source.bind({}, {})
         part.backends = self.backends
         return part
+
+
+@contextmanager
+def compiling(build: Build, folder: Path | None) -> Generator[None]:
+    """Sets the context of all stages of a compilation.
+
+    It consists of limits, calibration, dump folder and other settings.
+    """
+    options = build.options
+    calibration = calibration_of(options.calibration)
+    with (
+        limited(options.limits),
+        using(calibration),
+        disabling(frozenset(options.disable)),
+        shown("compile"),
+        dumping(folder),
+    ):
+        try:
+            yield
+        finally:
+            calibration.save()
+
+
+def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | None:
+    """Returns the folder for the IR of one set of input shapes.
+
+    It is below the folder of the model's part, and separate for each set of shapes if there are
+    several.
+    """
+    if folder is None:
+        return None
+    folder = folder.joinpath(*source.part)
+    if all(info.is_static for info in source.inputs):
+        return folder
+    parts = (f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes.items())
+    return folder / "_".join(re.sub(r"[^\w=.-]", "_", part) for part in parts)

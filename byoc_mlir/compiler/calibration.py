@@ -22,9 +22,6 @@ from byoc_mlir.kernels.tuned import TUNED
 from byoc_mlir.runtime.system.cpu import model_name
 from byoc_mlir.runtime.system.libraries import find_openmp
 
-_TUNINGS = "tunings"
-"""Group of the measurements that record which models were tuned."""
-
 _MOST_KEPT = 8192
 """Maximum number of measurements of a group in the cache; the newest ones are kept."""
 
@@ -51,8 +48,15 @@ def process_choices() -> dict[str, str]:
     """Returns the choices of tuning on this machine, by problem, from this process and from the
     cache.
     """
+    return {
+        problem: value for problem, value in _tuning_results().items() if isinstance(value, str)
+    }
+
+
+def _tuning_results() -> dict[str, float | str]:
+    """Returns all results of tuning on this machine: choices by problem, ratios by model."""
     known = process_calibration().group(TUNED)
-    return {key.removeprefix(f"{TUNED}/"): one.text for key, one in list(known.items())}
+    return {key.removeprefix(f"{TUNED}/"): one.value for key, one in list(known.items())}
 
 
 def model_key(request: Request) -> str | None:
@@ -65,7 +69,7 @@ def model_key(request: Request) -> str | None:
     model, surroundings = model_digest(request.model), machine_and_software()
     if model is None or surroundings is None:
         return None
-    tuned = process_choices() if request.calibration is None else {}
+    tuned = _tuning_results() if request.calibration is None else {}
     accepted = request.limits.refusals
     return digest(model, request.choices, accepted, surroundings, *([tuned] if tuned else []))
 
@@ -97,7 +101,7 @@ def tuned_before(request: Request) -> float | None:
 
 def _key_of_tuning(request: Request) -> str | None:
     model = model_digest(request.model)
-    return None if model is None else f"{_TUNINGS}/{digest(model, request.choices)}"
+    return None if model is None else f"{TUNED}/{digest(model, request.choices)}"
 
 
 def kept_calibration(kind: type[Table]) -> Table | None:

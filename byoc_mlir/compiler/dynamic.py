@@ -10,13 +10,12 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER
-from byoc_mlir.compiler.build import Build
+from byoc_mlir.compiler.build import Build, compiling, dump_folder
 from byoc_mlir.compiler.garbage import collection_paused
+from byoc_mlir.compiler.link import assemble, work_of
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.pipeline import (
     canonicalise,
-    compiling,
-    dump_folder,
     dump_import,
     generate,
     link,
@@ -24,7 +23,6 @@ from byoc_mlir.compiler.pipeline import (
     optimise,
     partition,
 )
-from byoc_mlir.compiler.program import assemble, work_of
 from byoc_mlir.compiler.source import Shapes, Source, main_function
 from byoc_mlir.dialects.byoc import REASON
 from byoc_mlir.dialects.locations import node_names

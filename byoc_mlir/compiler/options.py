@@ -6,15 +6,13 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from byoc_mlir.abi import Precision
 from byoc_mlir.backends import Backend, Setting, Target, backend_names, get_backend
 from byoc_mlir.calibration import Document
-from byoc_mlir.compiler.disable import check_disabled
+from byoc_mlir.compiler.devices import check_devices, why_missing
 from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
-from byoc_mlir.compiler.target_devices import check_devices, why_missing
-from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.runtime.system.threads import available_threads
 from byoc_mlir.warned import warn_user
@@ -59,11 +57,13 @@ class CompileOptions(Request):
             if request.fallback == "warn":
                 _warn_of_missing(missing)
         asked = targets_with_options(targets, request.backend_options)
-        passes_of(request.passes)  # it checks names and options
-        check_disabled(request.disable, asked, names_of(request.passes))
+        if request.passes or request.disable:
+            _check_names(request, asked)
         used = tuple(one for one in asked if Target.parse(one).name not in request.disable)
         if request.load:
             check_devices(used)
+        if request.precision in _PRECISIONS_OF_DEVICES:
+            _check_precision(request.precision, used)
         decided: dict[str, Any] = {
             "model": b"",
             "targets": used,
@@ -78,6 +78,38 @@ class CompileOptions(Request):
         """Returns the options without the targets that run on a device."""
         kept = (one for one in self.targets if get_backend(one).memory_space != device)
         return replace(self, targets=tuple(kept))
+
+
+def _check_names(request: Request, targets: Sequence[str]) -> None:
+    """Checks the names of the user's passes and of what is disabled."""
+    from byoc_mlir.compiler.disable import check_disabled
+    from byoc_mlir.compiler.user_passes import names_of, passes_of
+
+    passes_of(request.passes)  # it checks options, too
+    check_disabled(request.disable, targets, names_of(request.passes))
+
+
+_PRECISIONS_OF_DEVICES = ("tf32", "f16")
+"""Precisions that some backends of devices have, and the host has not."""
+
+
+def _check_precision(precision: str, targets: Sequence[str]) -> None:
+    """Checks that a target computes in a precision.
+
+    Raises:
+        ByocError: none does; the message lists the precisions of these targets.
+    """
+    from byoc_mlir.transforms.profitability import why_unprofitable  # few models need it
+
+    reason = why_unprofitable(precision, targets)
+    if reason is None:
+        return
+    others = (one for one in get_args(Precision) if one not in ("f32", precision))
+    served = ["f32", *(one for one in others if why_unprofitable(one, targets) is None)]
+    raise ByocError(
+        f"no target computes in precision={precision!r} ({reason}); accepted for these targets are"
+        f" {', '.join(map(repr, served))}"
+    )
 
 
 def targets_with_options(

@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import Backend, get_backends
-from byoc_mlir.calibration import using
-from byoc_mlir.compiler.build import Build
-from byoc_mlir.compiler.calibration import calibration_of
+from byoc_mlir.compiler.build import Build, compiling, dump_folder
 from byoc_mlir.compiler.denormals import warn_of_denormals
+from byoc_mlir.compiler.devices import Uploads
 from byoc_mlir.compiler.garbage import collect_weights, collection_paused
-from byoc_mlir.compiler.link import (
-    join_modules,
-    place_contexts,
-)
+from byoc_mlir.compiler.link import assemble, join_modules, place_contexts
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.partition.backend_passes import run_module_passes, run_user_passes
-from byoc_mlir.compiler.partition.fallback import targets_with_interpreter
 from byoc_mlir.compiler.partition.generate import declare_regions, generate_regions
 from byoc_mlir.compiler.partition.profitability import prune_unprofitable
 from byoc_mlir.compiler.partition.report import build_report, check_fallback
-from byoc_mlir.compiler.program import assemble
 from byoc_mlir.compiler.source import Shapes, Source, Values
-from byoc_mlir.compiler.uploads import Uploads
-from byoc_mlir.compiler.user_passes import passes_of
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.disabled import disabling
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.ir_dump import dump_text, dumping, located_text
-from byoc_mlir.limits import current_limits, limited
+from byoc_mlir.limits import current_limits
 from byoc_mlir.lowering.host_pipeline import (
     Passes,
     PassesFor,
@@ -50,7 +37,6 @@ from byoc_mlir.lowering.host_pipeline import (
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.mark_vectorised_functions import MarkVectorisedFunctions
-from byoc_mlir.progress import shown
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.system.libraries import find_openmp
 from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
@@ -64,6 +50,9 @@ from byoc_mlir.transforms.widen_16_bit_floats import Widen16BitFloats
 _QUANTISED = ("relay.qnn.",)
 _RECURRENT = ("relay.nn.gru", "relay.nn.lstm")
 _AFFINE = ("relay.add", "relay.multiply", "relay.nn.batch_norm", "relay.subtract")
+
+_CARRIES_NODES = ops_named("relay.onnx_node")
+"""Test for ONNX nodes for which the host has no code."""
 
 _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
 """Matmuls and convolutions that are faster in integers; others run in `f32` if the model leaves the
@@ -142,42 +131,6 @@ def build_program(
             return build_partitioned(build)
 
 
-@contextmanager
-def compiling(build: Build, folder: Path | None) -> Generator[None]:
-    """Sets the context of all stages of a compilation.
-
-    It consists of limits, calibration, dump folder and other settings.
-    """
-    options = build.options
-    calibration = calibration_of(options.calibration)
-    with (
-        limited(options.limits),
-        using(calibration),
-        disabling(frozenset(options.disable)),
-        shown("compile"),
-        dumping(folder),
-    ):
-        try:
-            yield
-        finally:
-            calibration.save()
-
-
-def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | None:
-    """Returns the folder for the IR of one set of input shapes.
-
-    It is below the folder of the model's part, and separate for each set of shapes if there are
-    several.
-    """
-    if folder is None:
-        return None
-    folder = folder.joinpath(*source.part)
-    if all(info.is_static for info in source.inputs):
-        return folder
-    parts = (f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes.items())
-    return folder / "_".join(re.sub(r"[^\w=.-]", "_", part) for part in parts)
-
-
 def build_partitioned(build: Build) -> Program:
     """Builds the program of a partitioned module.
 
@@ -227,11 +180,17 @@ def canonicalise(build: Build) -> None:
     with build.stages.stage("canonicalise"):
         passes = canonicalisation(build.options.targets)
         run_passes(build.context, build.module, passes, build.stages.add_pass)
-        named = passes_of(build.options.passes)
-        if named:
-            run_user_passes(build.context, build.module, named, build.stages.add_pass)
-            tidying = (FoldConstants(), Simplify())
-            run_passes(build.context, build.module, tidying, build.stages.add_pass)
+        if build.options.passes:
+            _run_user_passes(build)
+
+
+def _run_user_passes(build: Build) -> None:
+    from byoc_mlir.compiler.partition.backend_passes import run_user_passes
+    from byoc_mlir.compiler.user_passes import passes_of
+
+    named = passes_of(build.options.passes)
+    run_user_passes(build.context, build.module, named, build.stages.add_pass)
+    run_passes(build.context, build.module, (FoldConstants(), Simplify()), build.stages.add_pass)
 
 
 def canonicalisation(targets: Sequence[str]) -> Passes:
@@ -252,13 +211,12 @@ def canonicalisation(targets: Sequence[str]) -> Passes:
 
 def partition(build: Build) -> None:
     """Outlines the parts that backends run as regions."""
-    targets = targets_with_interpreter(build.module, build.options)
+    targets = _all_targets(build)
     build.backends = tuple(get_backends(targets))
     with build.stages.stage("partition"):
         build.problems += _misnamed_ops(build.backends)
-        build.problems += run_module_passes(
-            build.context, build.module, build.backends, build.options.fallback
-        )
+        if any(backend.module_passes() for backend in build.backends):
+            build.problems += _run_module_passes(build)
         precision = build.options.precision
         reason = why_unprofitable(precision, targets) if precision != "f32" else None
         if reason is not None:
@@ -268,6 +226,21 @@ def partition(build: Build) -> None:
         run_verified(build.context, build.module, [partitioning], build.stages.add_pass)
         bound = LimitWeightGrowth(build.options.weight_memory)
         run_passes(build.context, build.module, [bound], build.stages.add_pass)
+
+
+def _all_targets(build: Build) -> tuple[str, ...]:
+    """Returns the targets, with the fallback interpreter if some nodes need it."""
+    if not _CARRIES_NODES(build.module):
+        return build.options.targets
+    from byoc_mlir.compiler.partition.fallback import targets_with_interpreter
+
+    return targets_with_interpreter(build.module, build.options)
+
+
+def _run_module_passes(build: Build) -> Sequence[str]:
+    from byoc_mlir.compiler.partition.backend_passes import run_module_passes
+
+    return run_module_passes(build.context, build.module, build.backends, build.options.fallback)
 
 
 def _misnamed_ops(backends: Sequence[Backend]) -> Sequence[str]:
@@ -330,7 +303,9 @@ def generate(build: Build) -> None:
         if code.source:
             dump_text(f"{code.symbol}.generated", lambda text=code.source: text)
     build.codes = regions.codes
-    build.uploads = Uploads.of(build.codes, build.options.resident.values())
+    build.uploads = Uploads.of(
+        build.codes, build.options.resident.values(), records=not build.options.profile
+    )
     build.problems += regions.problems
     build.report = build_report(build.imported, build.codes, build.problems)
     check_fallback(build.report, build.options.fallback, build.options.targets)

@@ -70,7 +70,8 @@ class Request:
         """`"f32"`: full single precision, without rounding to less. `"bf16"`: if this processor is
         faster with it, matmuls and convolutions round their operands to 16 bits; inputs, outputs
         and sums stay in `f32`. `"bf16x3"`: if that is faster, each `f32` matmul or convolution is
-        three in `bf16`, with errors of at most 3e-5 of the largest result. See
+        three in `bf16`, with errors of at most 3e-5 of the largest result. `"tf32"`, `"f16"`: a
+        target rounds the operands to 10 bits of mantissa, in `f32` or in `f16`. See
         docs/precision.md.""",
         choices=Precision,
         flag="--precision",

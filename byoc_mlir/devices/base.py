@@ -15,6 +15,19 @@ const char *npu_message(int32_t status);
 const char *npu_identity(void);
 ```
 
+A device that `records` defines these, too:
+
+```c
+int32_t npu_record_begin(void *queue);
+int32_t npu_record_end(void *queue, void **recording);
+int32_t npu_replay(void *queue, void *recording);
+void    npu_forget(void *recording);
+```
+
+Regions that are enqueued between the first two are not done, but recorded; `npu_replay` enqueues
+all of them with the same addresses. `npu_record_end` ends the recording even if it fails, and then
+leaves none. `npu_forget` frees a recording whose replays are done.
+
 A queue does in order what is enqueued; each context of a program has one. Copies are enqueued: the
 host neither writes the memory of a copy to the device, nor touches that of a copy from it, before
 `npu_wait` has returned. `npu_wait` returns the status of the first thing that failed since the last
@@ -53,6 +66,9 @@ class Device(ABC):
     dlpack_type: ClassVar[int] = 12
     """Number of the device's type in DLPack: 2 for CUDA; 12 for any that has no number."""
 
+    records: ClassVar[bool] = False
+    """True if the device defines the functions that record and replay work."""
+
     @abstractmethod
     def library(self) -> Path | SharedLibrary:
         """Returns the shared object that defines the device's functions."""
@@ -82,10 +98,6 @@ class Device(ABC):
         load on another.
         """
         return ""
-
-    def capacity(self) -> int | None:
-        """Returns the bytes of the device's memory, or `None` if it is not known."""
-        return None
 
     def copy_milliseconds(self, size: int) -> float | None:
         """Estimates the time of a copy of `size` bytes between host and device."""

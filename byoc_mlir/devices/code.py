@@ -18,20 +18,24 @@ from byoc_mlir.abi import (
     device_region,
     weight_symbol,
 )
+from byoc_mlir.devices.chains import forget_recording
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 
-def device_code(device: str, constants: Sequence[Weight], arena_bytes: int) -> ModuleOp:
+def device_code(
+    device: str, constants: Sequence[Weight], arena_bytes: int, recordings: Sequence[int] = ()
+) -> ModuleOp:
     """Returns the hooks of a device in a program.
 
     The device's state has a slot for the address of each constant on the device, as many slots that
     are not 0 if the program owns that memory, and the addresses of the functions `message` and
     `identity`. `load` uploads the constants whose address is null: the runtime sets the addresses
-    of those that another program has uploaded.
+    of those that another program has uploaded. `recordings` are the context slots of recordings,
+    which `close` frees.
     """
-    code = _DeviceCode(device, constants, arena_bytes)
+    code = _DeviceCode(device, constants, arena_bytes, recordings)
     code.define_unload()
     code.define_upload()
     code.define_load()
@@ -55,12 +59,19 @@ _SIGNATURES: Mapping[str, tuple[Sequence[Attribute], Attribute]] = {
 
 
 class _DeviceCode:
-    def __init__(self, device: str, constants: Sequence[Weight], arena_bytes: int):
+    def __init__(
+        self,
+        device: str,
+        constants: Sequence[Weight],
+        arena_bytes: int,
+        recordings: Sequence[int],
+    ):
         self.builder = ModuleBuilder()
         self._device = device
         self._prefix = device_region(device)
         self._constants = constants
         self._arena_bytes = arena_bytes
+        self._recordings = recordings
 
     def define_load(self) -> None:
         """Defines `load(state)`, which leaves nothing behind if it fails."""
@@ -156,6 +167,8 @@ class _DeviceCode:
         """Defines `close(state, context)`."""
         function = self.builder.function(CLOSE.hook(self._prefix), (POINTER,) * 2, result=VOID)
         _, context = function.parameters
+        for slot in self._recordings:
+            forget_recording(function, self._device, function.slot(context, slot))
         if self._arena_bytes:
             self._do(function, "free", function.pointer(context, DEVICE_ARENA_SLOT))
         self._do(function, "close", function.pointer(context, QUEUE_SLOT))

@@ -9,6 +9,8 @@ from importlib import import_module
 from xdsl.context import Context
 from xdsl.ir import Dialect
 
+from byoc_mlir.dialects.late_formats import formats_parsed_late
+
 _DIALECTS: Mapping[str, str] = {
     "affine": "xdsl.dialects.affine:Affine",
     "arith": "byoc_mlir.dialects.arith_ext:ARITH",
@@ -44,4 +46,5 @@ def make_context() -> Context:
 
 
 def _imported(module: str, name: str) -> Dialect:
-    return getattr(import_module(module), name)
+    with formats_parsed_late():
+        return getattr(import_module(module), name)

@@ -338,6 +338,8 @@ def to_upstream(module: ModuleOp) -> None:
         if isinstance(op, llvm.ArithmeticBinOpOverflow) and op.overflowFlags is not None:
             flags = llvm.OverflowAttr.from_int(op.overflowFlags.value.data)
             op.properties["overflowFlags"] = flags
+        if isinstance(op, llvm.TruncOp):
+            op.properties.pop("overflowFlags", None)  # without them the result is wider, not other
         if op.properties.get("noWrapFlags") == _NO_WRAP_FLAGS:
             del op.properties["noWrapFlags"]
 

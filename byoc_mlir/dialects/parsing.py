@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import AnyFloat, ComplexType, IndexType, IntegerType, ModuleOp
 from xdsl.ir import Operation
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser, Parser
 
 from byoc_mlir.dialects.llvm_ext import from_upstream
 
@@ -31,6 +31,12 @@ class IRParser(Parser):
         self.lines[op] = line
         return op
 
+    def _parse_tensor_literal_element(self) -> Parser._TensorLiteralElement:
+        if self._current_token.text[:2] not in ("0x", "0X"):
+            return super()._parse_tensor_literal_element()
+        element = super()._parse_tensor_literal_element()
+        return _Bits(element.is_negative, element.value, element.span)
+
     def parse_comma_separated_list(
         self, delimiter: Parser.Delimiter, parse: Callable[[], Any], context_msg: str = ""
     ) -> list[Any]:
@@ -42,3 +48,15 @@ class IRParser(Parser):
             if results is not None:
                 return results
         return super().parse_comma_separated_list(delimiter, parse, context_msg)
+
+
+class _Bits(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
+    """Hexadecimal element of a dense attribute; of a float, it has the bits."""
+
+    def to_type(self, parser: AttrParser, type: AnyFloat | IntegerType | IndexType | ComplexType):
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        bits = self.to_int(parser, allow_negative=False)
+        if bits >> type.bitwidth:
+            parser.raise_error(f"{bits:#x} has more bits than {type}", at_position=self.span)
+        return type.unpack(bits.to_bytes(type.compile_time_size, "little"), 1)[0]

@@ -163,14 +163,11 @@ class Assumptions(Table):
     region_work: float = _number(
         10_000, "operations", "single ops timed both ways break even between 4,000 and 16,000"
     )
-    small_model: float = _number(
-        5e6, "operations", "a tenth of a millisecond on a core of 50 GFLOP/s: soon compiled twice"
-    )
     kernel_code: float = _number(
         0.02, "ms", "saving that justifies half a second of LLVM for a kernel's code"
     )
     estimate_margin: float = _number(
-        0.9, "of a measured time", "an estimate is right within a tenth"
+        0.9, "of the library's time", "an estimate is right within a tenth"
     )
     place_margin: float = _number(
         0.65, "of the other place's time", "estimates of a region are mostly right within a fifth"

@@ -124,6 +124,10 @@ class F32Code(FloatCode):
         """Computes `|x|`."""
         return self.emit(math.AbsFOp(x))
 
+    def square_root(self, x: SSAValue) -> SSAValue:
+        """Computes `sqrt(x)`."""
+        return self.emit(math.SqrtOp(x))
+
     def with_sign_of(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
         """Returns `magnitude` with the sign of `sign`."""
         return self.emit(math.CopySignOp(magnitude, sign))

@@ -77,6 +77,10 @@ _ERF_IS_ONE = 3.925
 """Value of x at which the quotient is at least 1 under any rounding; `erf` rounds to 1 from 3.8325
 on."""
 
+_LN2 = 0.69314718
+_LARGE = 2.0**40
+"""Magnitude from which `1 + x` rounds to x, and `1 + x^2` to `x^2`, which is finite."""
+
 _EXP_UNDERFLOW, _EXP_OVERFLOW = -104.0, 89.0
 _EXP_IS_ZERO, _EXP_SHIFT = -104.6, 24
 _EXPM1_IS_MINUS_ONE = -20.0
@@ -197,6 +201,38 @@ def cosh(code: F32Code, x: SSAValue) -> SSAValue:
     return code.add(half, code.divide(0.25, half))
 
 
+def asinh(code: F32Code, x: SSAValue) -> SSAValue:
+    """Computes `asinh x` to 3.5 ulp, as `log1p(a + a^2 / (1 + sqrt(1 + a^2)))` with `a = |x|`."""
+    magnitude = code.absolute(x)
+    square = code.multiply(magnitude, magnitude)
+    root = code.square_root(code.add(square, 1.0))
+    more = code.divide(square, code.add(root, 1.0))
+    value = _log1p_or_log_twice(code, magnitude, code.add(magnitude, more))
+    return code.with_sign_of(value, x)
+
+
+def acosh(code: F32Code, x: SSAValue) -> SSAValue:
+    """Computes `acosh x` to 3.5 ulp, as `log1p(t + sqrt(2 t + t^2))` with `t = x - 1`."""
+    above = code.emit(arith.SubfOp(x, code.number(1.0)))
+    root = code.square_root(code.multiply(above, code.add(above, 2.0)))
+    value = _log1p_or_log_twice(code, x, code.add(above, root))
+    return code.select(code.compare("olt", x, 1.0), NAN, value)
+
+
+def atanh(code: F32Code, x: SSAValue) -> SSAValue:
+    """Computes `atanh x` to 3.5 ulp, as `log1p(2 a / (1 - a)) / 2` with `a = |x|`."""
+    magnitude = code.absolute(x)
+    ratio = code.divide(code.add(magnitude, magnitude), code.subtract(1.0, magnitude))
+    return code.with_sign_of(code.multiply(log1p(code, ratio), 0.5), x)
+
+
+def _log1p_or_log_twice(code: F32Code, x: SSAValue, shifted: SSAValue) -> SSAValue:
+    """Computes `log(1 + shifted)`, but `log(2 x)` for an x whose square could overflow."""
+    is_large = code.compare("ogt", x, _LARGE)
+    logarithm = log1p(code, code.select(is_large, x, shifted))
+    return code.add(logarithm, code.select(is_large, _LN2, 0.0))
+
+
 def _half_exp(code: F32Code, x: SSAValue) -> SSAValue:
     """Computes `e^x / 2` for x >= 0; finite if the result is, even if `e^x` overflows."""
     clamped = code.at_most(x, 90.0)
@@ -264,6 +300,9 @@ FUNCTIONS: Mapping[type[Operation], Callable[[F32Code, SSAValue], SSAValue]] = {
     math.ErfOp: erf,
     math.SinhOp: sinh,
     math.CoshOp: cosh,
+    math.AsinhOp: asinh,
+    math.AcoshOp: acosh,
+    math.AtanhOp: atanh,
     math.SinOp: sin,
     math.CosOp: cos,
     math.TanOp: tan,

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from byoc_mlir.calibration import current_calibration
 
 TUNED = "tuned"
-"""Group of the measurements that hold the fastest choice for each problem."""
+"""Group of the measurements that hold the fastest choice for each problem, and the ratio of each
+model that was tuned."""
 
 USUAL = "usual"
 """Name of the default schedule: the loops or tiles without a tuned choice."""

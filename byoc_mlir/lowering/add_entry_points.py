@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -30,10 +31,13 @@ from byoc_mlir.abi import (
     ALIASES,
     ARENA_BYTES,
     ARENA_SIZE,
+    CHAIN,
+    CHAINS,
     CLOSE,
     CONTEXT_SLOTS,
     DEVICE_ARENA_SLOT,
     DEVICE_ARENAS,
+    DIRECT,
     HOOKS,
     HOST_SPACE,
     LOAD,
@@ -128,6 +132,7 @@ class AddEntryPoints(ModulePass):
         threaded = Statuses(regions, devices, functions, checks)
         for function in threaded.functions.values():
             threaded.thread(function)
+        _put_before_chains(op, threaded.functions.values(), devices)
         _mark_aliases(main)
         for declaration in region_functions(op):
             _take_state(declaration)
@@ -175,6 +180,31 @@ def _mark_aliases(main: func.FuncOp) -> None:
             DictionaryAttr({MAY_ALIAS: UnitAttr()} if argument in marked else {})
             for argument in main.body.blocks[0].args
         )
+
+
+def _put_before_chains(
+    module: ModuleOp, functions: Iterable[func.FuncOp], devices: Mapping[str, PlacedRegion]
+) -> None:
+    """Declares a function in the place of each chain, and describes the chains on the module.
+
+    The compiler generates these functions when it links the device's code: they record the chain,
+    which gets another name.
+    """
+    described: dict[str, Attribute] = {}
+    for function in functions:
+        chain = function.attributes.get(CHAIN)
+        if not isinstance(chain, DictionaryAttr):
+            continue
+        name, types = function.sym_name.data, function.function_type
+        device = devices[cast(StringAttr, chain.data["device"]).data]
+        pointers = len(types.inputs) - 2  # besides state and context
+        numbers = {"number": device.number, "context": device.context, "pointers": pointers}
+        fields = {key: IntegerAttr(value, i64) for key, value in numbers.items()}
+        described[name] = DictionaryAttr({**chain.data, **fields})
+        function.properties["sym_name"] = StringAttr(f"{name}_{DIRECT}")
+        module.body.block.add_op(func.FuncOp.external(name, types.inputs.data, types.outputs.data))
+    if described:
+        module.attributes[CHAINS] = DictionaryAttr(described)
 
 
 def _number(declarations: Sequence[func.FuncOp], context: int) -> list[PlacedRegion]:

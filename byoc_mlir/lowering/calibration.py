@@ -51,7 +51,7 @@ if TYPE_CHECKING:  # imported where they are measured: few models have them
     from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
     from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 
-_SECONDS = 0.1
+_SECONDS = 0.05
 """Time limit for all runs of a table, in seconds. A phase of high load usually lasts much longer,
 so other processes repeat the measurement."""
 

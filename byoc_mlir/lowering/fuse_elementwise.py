@@ -36,8 +36,9 @@ LLVM's time grows faster than the body."""
 class FuseElementwise(ModulePass):
     """Fuses element-wise `linalg.generic` ops into their only user.
 
-    The user may be element-wise, or a reduction that reads every element once. Producers are not
-    fused into GEMMs and windows, which read each element many times. Indexing maps are composed.
+    The user may be element-wise, or a reduction that reads every element once. A value that it
+    reads several times becomes one operand. Producers are not fused into GEMMs and windows, which
+    read each element many times. Indexing maps are composed.
 
     ```mlir
     %0 = linalg.generic … ins(%x, %b : …) outs(%e : …) attrs = {doc = "bias_add"} { add }
@@ -64,11 +65,36 @@ def _fuse_operands(consumer: linalg.GenericOp) -> None:
     """Fuses the producers of `consumer` into it; their own producers are fused already."""
     number = 0
     while number < len(consumer.inputs):
+        earlier = _first_read(consumer, number)
+        if earlier < number:
+            _drop_operand(consumer, number, earlier)
+            number = earlier  # now it may be read once
+            continue
         producer = consumer.inputs[number].owner
         if isinstance(producer, linalg.GenericOp) and _can_fuse(producer, consumer, number):
             _take_in(producer, consumer, number)
         else:
             number += 1
+
+
+def _first_read(consumer: linalg.GenericOp, number: int) -> int:
+    """Returns the first input that reads the same elements as the input `number`."""
+    maps = consumer.indexing_maps.data
+    reads = list(zip(consumer.inputs, maps, strict=False))
+    return reads.index(reads[number])
+
+
+def _drop_operand(consumer: linalg.GenericOp, number: int, earlier: int) -> None:
+    """Drops an input that reads the same elements as an earlier one."""
+    block = consumer.body.block
+    block.args[number].replace_all_uses_with(block.args[earlier])
+    block.erase_arg(block.args[number])
+    inputs, maps = list(consumer.inputs), list(consumer.indexing_maps.data)
+    del inputs[number], maps[number]
+    outputs = consumer.outputs
+    consumer.indexing_maps = ArrayAttr(maps)
+    consumer.properties["operandSegmentSizes"] = operand_segments(len(inputs), len(outputs))
+    consumer.operands = [*inputs, *outputs]
 
 
 def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> bool:
@@ -80,6 +106,8 @@ def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: in
         return False
     if not _is_elementwise(consumer) and any(_is_product(value) for value in producer.inputs):
         return False  # the GEMM's loops compute it faster
+    if len(consumer.results) > 1 and producer.inputs:
+        return False  # a search for positions is no loop of vectors, as the producer is
     if len(producer.inputs) + len(consumer.inputs) > _MOST_INPUTS:
         return False
     if len(producer.body.block.ops) + len(consumer.body.block.ops) > _MOST_OPS:

@@ -146,9 +146,10 @@ def _order() -> Sequence[ModulePass]:
 
 
 def _waits() -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.outline_device_chains import OutlineDeviceChains
     from byoc_mlir.lowering.place_waits import PlaceWaits
 
-    return (PlaceWaits(),)
+    return (PlaceWaits(), OutlineDeviceChains())
 
 
 def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:

@@ -18,6 +18,7 @@ from byoc_mlir.patterns.constructors import (
 from byoc_mlir.patterns.explain import Miss, explain_match, nearest_miss, pattern_text
 from byoc_mlir.patterns.language import Pattern
 from byoc_mlir.patterns.matching import all_matches, match_pattern
+from byoc_mlir.patterns.rewriting import rewrite
 from byoc_mlir.patterns.scope import Scope
 
 __all__ = [
@@ -44,5 +45,6 @@ __all__ = [
     "match_pattern",
     "nearest_miss",
     "pattern_text",
+    "rewrite",
     "wildcard",
 ]

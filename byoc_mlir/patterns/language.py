@@ -8,7 +8,7 @@ it occurs. The semantics are in `docs/patterns.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
@@ -112,6 +112,10 @@ class Pattern:  # no ABC: `isinstance` takes longer then, and a table asks it 30
     def dominates(self, parent: Pattern, path: Pattern | None = None) -> Pattern:
         """Returns `dominates(parent, path, self)`: this pattern is the child."""
         return DominatorPattern(parent, path or WildcardPattern(), self)
+
+
+Refinement: TypeAlias = Callable[[Pattern], Pattern]
+"""Method of patterns with its arguments, for the call of an op."""
 
 
 class LeafPattern(Pattern):
@@ -287,31 +291,61 @@ class DominatorPattern(Pattern):
 class OpPattern:
     """Name of an op, to be called with patterns for its operands.
 
-    `is_op("add") | is_op("nn.bias_add")` accepts either name.
+    `is_op("add") | is_op("nn.bias_add")` accepts either name. It has the methods of patterns, which
+    apply to the call: `is_op(name).has_attr(a)(p)` is `is_op(name)(p).has_attr(a)`.
     """
 
-    def __init__(self, names: tuple[str, ...], attributes: Mapping[str, Any] | None = None):
+    def __init__(self, names: tuple[str, ...], refinements: Sequence[Refinement] = ()):
         self.names = names
-        self.attributes = dict(attributes or {})
+        self.refinements = tuple(refinements)
 
     def __or__(self, other: OpPattern | Pattern) -> OpPattern:
-        if not isinstance(other, OpPattern) or self.attributes or other.attributes:
+        if not isinstance(other, OpPattern) or self.refinements or other.refinements:
             raise BackendError(
                 "`|` of ops joins names alone: is_op(a) | is_op(b); to choose between ops with"
                 " operands or attributes, call both, is_op(a)(...).has_attr(...) | is_op(b)(...)"
             )
         return OpPattern(self.names + other.names)
 
-    def has_attr(self, attributes: Mapping[str, Any]) -> OpPattern:
-        """Returns the pattern with a condition on properties; `is_op(name).has_attr(a)(p)` is
-        `is_op(name)(p).has_attr(a)`.
-        """
-        return OpPattern(self.names, {**self.attributes, **attributes})
-
     def __call__(self, *args: Pattern | None) -> Pattern:
         """Matches the op with these operands; `is_op("concatenate")(None)` leaves them free."""
-        call = CallPattern(self.names, args)
-        return call.has_attr(self.attributes) if self.attributes else call
+        pattern: Pattern = CallPattern(self.names, args)
+        for refine in self.refinements:
+            pattern = refine(pattern)
+        return pattern
+
+    def _refined(self, refine: Refinement) -> OpPattern:
+        return OpPattern(self.names, (*self.refinements, refine))
+
+    def named(self, name: str) -> OpPattern:
+        """Names the call; see `Pattern.named`."""
+        return self._refined(lambda call: call.named(name))
+
+    def optional(self, wrap: Callable[[Pattern], Pattern]) -> OpPattern:
+        """Wraps the call if possible; see `Pattern.optional`."""
+        return self._refined(lambda call: call.optional(wrap))
+
+    def has_attr(self, attributes: Mapping[str, Any]) -> OpPattern:
+        """Restricts the op's properties; see `Pattern.has_attr`."""
+        wanted = dict(attributes)
+        return self._refined(lambda call: call.has_attr(wanted))
+
+    def has_dtype(self, dtype: str) -> OpPattern:
+        """Restricts the result's element type; see `Pattern.has_dtype`."""
+        return self._refined(lambda call: call.has_dtype(dtype))
+
+    def has_shape(self, shape: Sequence[int | None]) -> OpPattern:
+        """Restricts the result's shape; see `Pattern.has_shape`."""
+        wanted = tuple(shape)
+        return self._refined(lambda call: call.has_shape(wanted))
+
+    def has_type(self, type_: Attribute) -> OpPattern:
+        """Restricts the result's type; see `Pattern.has_type`."""
+        return self._refined(lambda call: call.has_type(type_))
+
+    def dominates(self, parent: Pattern, path: Pattern | None = None) -> OpPattern:
+        """Adds a dominator of the call; see `Pattern.dominates`."""
+        return self._refined(lambda call: call.dominates(parent, path))
 
 
 class OperandsPattern(Pattern):

@@ -200,7 +200,10 @@ def _texts(info: TensorInfo, array: Array) -> Array:
     """
     if array.dtype.kind not in "USTO":
         return array
-    texts = array.astype(object)
+    texts = array.astype(object, copy=False)
+    if set(map(type, texts.reshape(-1).tolist())) <= {str}:
+        return texts
+    texts = texts.copy()
     for place, one in enumerate(texts.flat):
         if isinstance(one, bytes):
             texts.flat[place] = one.decode(errors="replace")

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 from byoc_mlir.boundary import boundary, translated
+from byoc_mlir.calibration import measuring
 from byoc_mlir.errors import ByocError, ExecutionError, ExportError, InvalidInputError
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
 from byoc_mlir.runtime.destinations import check_names, copied_into
@@ -211,13 +212,16 @@ class Executable:
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         """Compiles a model with dynamic shapes for expected input shapes.
 
+        The compiler measures what it otherwise estimates: latencies of a library's primitives, and
+        of small regions on their backend and on the host. Later compilations use them too.
+
         For a model that is split into segments, only the first segment is compiled: the shapes of
         later ones depend on its outputs.
 
         Raises:
             InvalidInputError: the shapes do not fit the model's inputs.
         """
-        with boundary("warmup"):
+        with boundary("warmup"), measuring():
             self.node.warmup(shapes)
 
     def wait(self) -> None:

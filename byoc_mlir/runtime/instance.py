@@ -8,14 +8,14 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
 from byoc_mlir.abi import ENTRY_POINTS, FOUND_SLOT, HOST_SPACE, split_status
 from byoc_mlir.boundary import value_refused
 from byoc_mlir.dims import parse_size
-from byoc_mlir.errors import DeviceError, ExecutionError, OutOfMemoryError
+from byoc_mlir.errors import DeviceError, DeviceMemoryError, ExecutionError, OutOfMemoryError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.runtime import devices, packed
 from byoc_mlir.runtime.arguments import Shape
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from byoc_mlir.runtime.device_array import DeviceFunctions
 
 _empty = np.empty  # found faster than an attribute
+
+_Made = TypeVar("_Made")
 
 _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -77,7 +79,7 @@ class Instance:
         self._release: weakref.finalize[..., Any] | None = None
         self._copied_bytes = 0
         if load:
-            self._load_program()
+            _with_idle_memory(self._load_program)
 
     @property
     def device_functions(self) -> Mapping[str, DeviceFunctions]:
@@ -92,6 +94,20 @@ class Instance:
             self._link()
             self._use_live_threads()
             self._instances.add(self)
+            if self.program.devices:
+                self._open_first()
+
+    def _open_first(self) -> None:
+        """Opens a context, so that a device without memory for it is known when the program is
+        loaded.
+        """
+        try:
+            self._free.append(self._opened())
+        except ExecutionError:
+            if self._release is not None:
+                self._release()
+            self._release = None
+            raise
 
     def _link(self) -> None:
         """Links the code, and calls the hooks `load` of the regions."""
@@ -271,7 +287,7 @@ class Instance:
         try:
             return self._free.pop()  # atomic, so no lock on the hot path
         except IndexError:
-            return self._new_context()
+            return _with_idle_memory(self._new_context)
 
     def _new_context(self) -> Context:
         with self._lock:
@@ -279,11 +295,38 @@ class Instance:
                 raise ExecutionError("the executable is closed; compile or load it again")
             if self._release is None:
                 self._load_program()
-            context = Context(self.program, self._state_address)
-            status = self._open(self._state_address, context.slots_address, context.arena_address)
-            self._check(status, "open a context")
-            self._all.append(context)
-            return context
+            return self._idle() or self._opened()
+
+    def _opened(self) -> Context:
+        context = Context(self.program, self._state_address)
+        status = self._open(self._state_address, context.slots_address, context.arena_address)
+        self._check(status, "open a context")
+        self._all.append(context)
+        return context
+
+    def close_idle(self) -> bool:
+        """Closes the contexts that no call uses, with their memory on devices; returns true if
+        there were any.
+        """
+        with self._lock:
+            closed = False
+            while (context := self._idle()) is not None:
+                self._close(self._state_address, context.slots_address)
+                self._all.remove(context)
+                closed = True
+            return closed
+
+    def _idle(self) -> Context | None:
+        """Returns a context that no call uses, which it takes; `None` if there is none."""
+        try:
+            return self._free.pop()  # atomic, since calls take contexts without the lock
+        except IndexError:
+            return None
+
+    @classmethod
+    def close_all_idle(cls) -> bool:
+        """Closes the idle contexts of all programs with devices; returns true if there were any."""
+        return any([one.close_idle() for one in tuple(cls._instances) if one.program.devices])
 
     def _functions(self) -> tuple[Callable[..., int], ...]:
         pointer = ctypes.c_void_p
@@ -337,6 +380,16 @@ class Instance:
         self._errors.last = None
         detail = f": {cause}" if cause is not None else f" with status {reason}"
         raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
+
+
+def _with_idle_memory(make: Callable[[], _Made]) -> _Made:
+    """Calls a function, and once more without idle contexts if a device has too little memory."""
+    try:
+        return make()
+    except DeviceMemoryError:
+        if not Instance.close_all_idle():
+            raise
+    return make()
 
 
 def instance_of(

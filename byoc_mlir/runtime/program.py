@@ -40,6 +40,8 @@ class SharedLibrary:
     version: tuple[int, int, int] = (0, 0, 0)
     """Version at compile time: an older one, or another major one, is not accepted."""
     isa_switch: IsaSwitch | None = None
+    wheels: tuple[str, ...] = ()
+    """Distributions that may have it on another machine."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
 
-from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.isa import LEVELS, MAX_ISA, max_level, missing_by_level
+from byoc_mlir.runtime.system.cpu import LEVELS, MAX_ISA, Cpu, max_level, missing_by_level
 from byoc_mlir.testing.forked import run_forked
 
 _CALL = """

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.universe import Universe
+from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
@@ -142,7 +143,15 @@ class ByocOptMain(xDSLOptMain):
                 self.register_pass(name, factory)
         for name in user_pass_names():
             self.register_pass(name, partial(user_pass, name))
+        self._check_pass_names()
         super().setup_pipeline()
+
+    def _check_pass_names(self) -> None:
+        known = self.available_passes
+        unknown = [spec.name for spec in parse_pipeline(self.args.passes) if spec.name not in known]
+        if unknown:
+            listed = ", ".join(f"'{name}'{meant(name, known)}" for name in unknown)
+            raise ByocError(f"there is no pass {listed}; --help lists all passes")
 
     def run(self) -> None:
         if not self.args.verify_diagnostics:

@@ -22,8 +22,8 @@ from byoc_mlir.transforms.partition_graph import PartitionGraph
 class PartitionFor(ModulePass):
     """Runs `merge-composite`, `annotate-target`, `merge-compiler-regions` and `partition-graph`.
 
-    After the first pass run `to-mixed-precision` and `fold-constants` with `precision=bf16`, or
-    `split-products` and `fold-constants` with `precision=bf16x3`.
+    After the first pass run `to-mixed-precision` and `fold-constants` with `precision=bf16` or
+    `f16`, `split-products` and `fold-constants` with `bf16x3`, `allow-tf32` with `tf32`.
 
     ```mlir
     func.func @main(%x: tensor<…>) -> tensor<…> {
@@ -60,7 +60,7 @@ class PartitionFor(ModulePass):
 
     def _passes(self) -> Iterator[ModulePass]:
         yield MergeComposite(self.targets)
-        if self.precision == "bf16":
+        if self.precision in ("bf16", "f16"):
             from byoc_mlir.transforms.to_mixed_precision import ToMixedPrecision
 
             yield ToMixedPrecision(self.precision, self.targets, self.exact)
@@ -70,6 +70,10 @@ class PartitionFor(ModulePass):
 
             yield SplitProducts(self.targets, self.exact)
             yield FoldConstants()
+        elif self.precision == "tf32":
+            from byoc_mlir.transforms.allow_tf32 import AllowTf32
+
+            yield AllowTf32(self.targets, self.exact)
         yield AnnotateTarget(self.targets)
         yield MergeCompilerRegions()
         yield PartitionGraph(self.bind_constants)

@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from byoc_mlir.abi import COMPUTED_IN
 from byoc_mlir.backends import get_backend
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import RelayOp, elementwise, logic, nn, transform, window
@@ -22,7 +23,6 @@ from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.profitability import ProfitableGemm, ProfitableGemms
 from byoc_mlir.transforms.rewriting import erase_if_dead, place_after
-from byoc_mlir.transforms.work import PRECISION
 
 PRECISION_NAME = "bf16x3"
 
@@ -98,7 +98,7 @@ def _lengthen(op: Operation, product: ProfitableGemm, splitter: _Splitter) -> No
     if isinstance(op, CompositeOp):
         _drop_unused(op)
     inner.properties["out_dtype"] = f32
-    inner.attributes[PRECISION] = StringAttr(PRECISION_NAME)
+    inner.attributes[COMPUTED_IN] = StringAttr(PRECISION_NAME)
 
 
 def _arguments(op: CompositeOp, values: Sequence[SSAValue]) -> list[SSAValue]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, bf16, f32
+from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -23,8 +23,8 @@ from byoc_mlir.transforms.profitability import ProfitableGemm, ProfitableGemms
 from byoc_mlir.transforms.rewriting import place_after
 from byoc_mlir.transforms.rounded_values import RoundedValues
 
-MixedType: TypeAlias = Literal["bf16"]
-_TYPES: Mapping[MixedType, Attribute] = {"bf16": bf16}
+MixedType: TypeAlias = Literal["bf16", "f16"]
+_TYPES: Mapping[MixedType, Attribute] = {"bf16": bf16, "f16": f16}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ToMixedPrecision(ModulePass):
     Runs between `merge-composite` and `annotate-target`.
 
     Options:
-        type: `bf16`.
+        type: `bf16` or `f16`.
         targets: backends that report what they compute faster.
         exact: names of nodes whose products stay in `f32`.
 

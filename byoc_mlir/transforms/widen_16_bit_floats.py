@@ -29,7 +29,8 @@ _EXACT = frozenset(
 _ROUNDED = frozenset(
     {
         *("add", "subtract", "multiply", "divide", "power", "exp", "log", "log1p", "sqrt", "rsqrt"),
-        *("tanh", "sigmoid", "erf", "sin", "cos", "clip", "sum", "mean", "image.resize"),
+        *("tanh", "sigmoid", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"),
+        *("asinh", "acosh", "atanh", "clip", "sum", "mean", "cumsum", "cumprod", "image.resize"),
         *("nn.leaky_relu", "nn.prelu", "nn.bias_add", "nn.softmax", "nn.log_softmax", "nn.lrn"),
         *("nn.batch_norm", "nn.layer_norm", "nn.dense", "nn.matmul", "nn.lstm", "nn.gru"),
         *(f"nn.conv{rank}d{kind}" for rank in (1, 2, 3) for kind in ("", "_transpose")),

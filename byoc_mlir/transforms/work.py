@@ -9,16 +9,13 @@ from typing import TypeAlias, cast
 from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.abi import COMPUTED_IN
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay.base import Tensor, relay_name
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import DYNAMIC, type_sizes
 from byoc_mlir.dims import Size
 from byoc_mlir.transforms.blocks import is_constant
-
-PRECISION = "byoc.computed_in"
-"""Attribute of a matmul or convolution: the type in which it is computed, if the operands have
-another type."""
 
 _ShapeOf: TypeAlias = Callable[[SSAValue], Sequence[Size]]
 
@@ -86,10 +83,10 @@ def _products(op: Operation, shape_of: _ShapeOf) -> Size:
 def precision(op: Operation) -> str:
     """Returns the type that an op computes in; `int8` stands for `i8` and `ui8`.
 
-    The attribute `PRECISION` declares the type. Without it, the first operand has the type; for a
+    The attribute `COMPUTED_IN` declares the type. Without it, the first operand has the type; for a
     recurrent layer, the weight has it.
     """
-    said = op.attributes.get(PRECISION)
+    said = op.attributes.get(COMPUTED_IN)
     if isinstance(said, StringAttr):
         return said.data
     if not op.operands or not isinstance(op.operands[0].type, TensorType):

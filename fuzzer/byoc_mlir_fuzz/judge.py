@@ -85,7 +85,7 @@ class _Judge:
         error."""
         try:
             executable = self._compiled(case)
-            feeds = _small_inputs(executable)
+            feeds = small_inputs(executable)
             self.say("run")
             if feeds is not None:
                 executable.run(feeds)
@@ -259,7 +259,7 @@ def _source(case: Case) -> Generator[bytes | Path]:
         yield path
 
 
-def _small_inputs(executable: Executable) -> Feeds | None:
+def small_inputs(executable: Executable) -> Feeds | None:
     """Returns ones for the inputs; `None` if they are large or strings."""
     feeds: dict[str, Array] = {}
     for info in executable.inputs:

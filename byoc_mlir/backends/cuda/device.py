@@ -7,10 +7,10 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.backends.cuda.device_code import device_module
-from byoc_mlir.backends.cuda.driver import driver_library
-from byoc_mlir.backends.cuda.gpu import find_gpu
 from byoc_mlir.devices import Device
 from byoc_mlir.errors import BackendError
+from byoc_mlir.nvidia.driver import driver_library
+from byoc_mlir.nvidia.gpu import find_gpu
 from byoc_mlir.runtime.program import SharedLibrary
 
 _COPY_START = 0.01
@@ -27,6 +27,7 @@ class CudaDevice(Device):
 
     name: ClassVar[str] = "cuda"
     dlpack_type: ClassVar[int] = 2
+    records: ClassVar[bool] = True
 
     def library(self) -> SharedLibrary:
         return driver_library()
@@ -47,9 +48,6 @@ class CudaDevice(Device):
 
     def identity(self) -> str:
         return "" if self.unavailable() else find_gpu().identity
-
-    def capacity(self) -> int | None:
-        return None if self.unavailable() else find_gpu().memory_bytes
 
     def copy_milliseconds(self, size: int) -> float:
         return _COPY_START + size / _COPIED_BYTES

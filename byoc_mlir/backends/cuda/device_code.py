@@ -5,10 +5,13 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, i32, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.cuda.driver import DriverCode
+from byoc_mlir.abi import SLOT_BYTES
 from byoc_mlir.backends.cuda.identity_code import define_identity
+from byoc_mlir.backends.cuda.recording_code import define_recording
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.nvidia.driver import LIBRARY_STATUS, DriverCode
+from byoc_mlir.nvidia.libraries import EXPLAIN
 
 _NON_BLOCKING = 1
 """Flag of streams that do not wait for the default stream."""
@@ -24,7 +27,9 @@ def device_module(name: str) -> ModuleOp:
     code.define_copy("copy_in", "cuMemcpyHtoDAsync_v2")
     code.define_copy("copy_out", "cuMemcpyDtoHAsync_v2")
     code.define_wait()
+    code.define_explain()
     code.define_message()
+    define_recording(code.module, name)
     define_identity(code.module, name)
     return code.module.module
 
@@ -87,15 +92,37 @@ class _DeviceCode:
         self._driver.pop(function)
         function.finish(status)
 
+    def define_explain(self) -> None:
+        """Defines `void explain(text)`, by which a library's text of its status gets to `message`.
+
+        The last text is kept; two threads whose libraries fail at the same time may get one text.
+        """
+        self.module.variable(self._library_text, SLOT_BYTES)
+        function = self.module.function(EXPLAIN, (POINTER,), result=VOID)
+        function.store(function.parameters[0], function.address(self._library_text))
+        function.finish()
+
     def define_message(self) -> None:
-        """Defines `ptr message(status)`: the driver's text, or one of ours for other statuses."""
+        """Defines `ptr message(status)`: the driver's text, that of a library for its statuses, or
+        one of ours.
+        """
         unknown = self.module.text(f"{self._name}_unknown_status", "a status unknown to the driver")
         function = self.module.function(f"{self._name}_message", (i32,), result=POINTER)
+        (status,) = function.parameters
         text = function.stack_slot()
-        failed = function.call("cuGetErrorString", function.parameters[0], text)
+        failed = function.call("cuGetErrorString", status, text)
         is_known = function.compare("eq", failed, function.integer(0, i32))
         found = function.load(text, POINTER)
-        function.finish(function.select(is_known, found, function.address(unknown)))
+        others = function.select(is_known, found, function.address(unknown))
+        explained = function.load(function.address(self._library_text), POINTER)
+        is_library = function.compare("sge", status, function.integer(LIBRARY_STATUS, i32))
+        has_text = function.compare("ne", explained, function.null())
+        of_library = function.select(has_text, explained, others)
+        function.finish(function.select(is_library, of_library, others))
+
+    @property
+    def _library_text(self) -> str:
+        return f"{self._name}_library_text"
 
     def _keep_if_zero(self, function: FunctionBuilder, status: SSAValue) -> None:
         """Ends a function that made something: unless it failed, the context stays retained."""

@@ -6,9 +6,9 @@ from xdsl.dialects.builtin import i8, i32, i64
 from xdsl.dialects.llvm import TruncOp
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.cuda.driver import CAPABILITY, NAME_BYTES, ORDINAL
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.nvidia.driver import CAPABILITY, NAME_BYTES, ORDINAL
 
 _TEXT_BYTES = 2 * NAME_BYTES
 

@@ -10,10 +10,10 @@ import ctypes
 
 from xdsl.dialects.builtin import ModuleOp
 
-from byoc_mlir.backends.cuda.driver import ORDINAL, driver_library
-from byoc_mlir.backends.cuda.gpu import find_gpu, load_driver
 from byoc_mlir.backends.cuda.kernels.ptx import ptx_of
 from byoc_mlir.errors import BackendError
+from byoc_mlir.nvidia.driver import ORDINAL, driver_library
+from byoc_mlir.nvidia.gpu import find_gpu, load_driver
 
 _PTX = 1
 """Type of the linker's input."""

@@ -9,11 +9,11 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import LOAD, OPEN, START, UNLOAD
 from byoc_mlir.backends.base import NativeCode, OpDetail
-from byoc_mlir.backends.cuda.driver import DriverCode, driver_library
 from byoc_mlir.backends.cuda.kernels.compile import Launch, Place, RegionKernels, Space
 from byoc_mlir.backends.cuda.kernels.map_to_grid import BLOCK_THREADS
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.nvidia.driver import DriverCode, driver_library
 
 _MODULE_SLOT, _FIRST_FUNCTION_SLOT = 0, 1
 """State slots: the loaded kernels, then each kernel's function."""

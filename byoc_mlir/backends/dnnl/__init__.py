@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property, partial
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,7 +34,6 @@ from byoc_mlir.onednn.library import (
 from byoc_mlir.patterns import CompositePattern
 
 if TYPE_CHECKING:
-    from byoc_mlir.backends.dnnl.costs.measurements import Measuring
     from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _one_at_a_time = Lock()
@@ -62,13 +61,6 @@ class DnnlBackend(Backend):
         self._context = Context()
         self._planned: dict[tuple[FuncOp, int], FuncOp] = {}
         """Lowered regions by region and threads, kept from the estimate for code generation."""
-
-    @cached_property
-    def _measuring(self) -> Measuring:
-        """Returns the measurements that all regions of a model share."""
-        from byoc_mlir.backends.dnnl.costs.measurements import current_measuring
-
-        return current_measuring()
 
     def unavailable(self) -> str | None:
         return unavailable_reason()
@@ -117,17 +109,15 @@ class DnnlBackend(Backend):
         return Profitability(SPLIT_ANCHORS, least=2**16, faster_in_f32=self._faster_whole)
 
     def _faster_whole(self, op: Operation) -> str | None:
-        from byoc_mlir.backends.dnnl.costs.measurements import measuring
         from byoc_mlir.backends.dnnl.profitability.split import faster_whole
 
-        with _one_at_a_time, measuring(self._measuring):
+        with _one_at_a_time:
             return faster_whole(op, Choices.of(self.settings))
 
     def _faster_in_f32(self, op: Operation) -> str | None:
-        from byoc_mlir.backends.dnnl.costs.measurements import measuring
         from byoc_mlir.backends.dnnl.profitability.mixed import faster_in_f32
 
-        with _one_at_a_time, measuring(self._measuring):
+        with _one_at_a_time:
             return faster_in_f32(op, Choices.of(self.settings))
 
     def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
@@ -136,7 +126,6 @@ class DnnlBackend(Backend):
         If the region will likely stay with oneDNN, plans it, keeps the plan, and uses the plan's
         latency.
         """
-        from byoc_mlir.backends.dnnl.costs.measurements import measuring
         from byoc_mlir.backends.dnnl.library.timing import bench
         from byoc_mlir.backends.dnnl.profitability.regions import (
             planned_milliseconds,
@@ -144,7 +133,7 @@ class DnnlBackend(Backend):
         )
 
         choices = Choices.of(self.settings)
-        with _one_at_a_time, measuring(self._measuring):
+        with _one_at_a_time:
             if self.faster_on_host(region) is not None:
                 milliseconds = separate_milliseconds(region, choices)
                 bench.release_memory()
@@ -212,14 +201,12 @@ class DnnlBackend(Backend):
             region: region of `relay` ops.
             threads: the OpenMP threads that will run it.
         """
-        from byoc_mlir.backends.dnnl.costs.measurements import measuring
         from byoc_mlir.backends.dnnl.library.timing import bench
         from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
 
         func = region.clone()
         module, choices = ModuleOp([func]), asdict(Choices.of(self.settings))
-        with measuring(self._measuring):
-            PrepareDnnlRegions(threads, **choices).apply(self._context, module)
+        PrepareDnnlRegions(threads, **choices).apply(self._context, module)
         bench.release_memory()
         module.verify()  # once: after each pass takes a fifth of the time that all of them take
         return func
@@ -232,7 +219,6 @@ class DnnlBackend(Backend):
     def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
         from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
         from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
-        from byoc_mlir.backends.dnnl.passes.write_dnnl_calibration import WriteDnnlCalibration
 
-        passes = (*pipeline(1, Choices()), PrepareDnnlRegions(), WriteDnnlCalibration(""))
+        passes = (*pipeline(1, Choices()), PrepareDnnlRegions())
         return {one.name: partial(type, one) for one in passes}

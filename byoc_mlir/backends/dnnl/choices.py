@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from byoc_mlir.backends.options import Option, Setting
 
 MEASURED = "measured"
-"""Setting that selects the fastest choice, as measured or estimated."""
+"""Setting that selects the fastest choice: by estimate or, after `byoc tune`, by measurement."""
 
 Winograd: TypeAlias = Literal["measured", "off"]
 Convolution: TypeAlias = Literal[

@@ -71,9 +71,9 @@ class OpenBlasBackend(Backend):
 
 
 def _check(match: Match) -> str | None:
-    from byoc_mlir.backends.openblas.products import bias_refused, refused
+    from byoc_mlir.backends.openblas.products import biased_refused, refused
 
-    return refused(match.op("dense")) or bias_refused(match.op("bias"))
+    return refused(match.op("dense")) or biased_refused(match.op("bias"))
 
 
 def _blocks() -> ModulePass:

@@ -39,7 +39,7 @@ class OpenBlas:
     @property
     def requirement(self) -> SharedLibrary:
         """Returns the shared library that compiled code needs at load time."""
-        return SharedLibrary(self.path, ENVIRONMENT_VARIABLE)
+        return SharedLibrary(self.path, ENVIRONMENT_VARIABLE, wheels=(WHEEL,))
 
 
 @cache

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
+from byoc_mlir.backends.gemm import Gemm, bias_refused, gemm_of, gemm_refused
 from byoc_mlir.backends.region import only_f32
 from byoc_mlir.dialects.byoc import CompositeOp
-from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.nn import BiasAddOp, DenseOp, MatmulOp
 
 ROW_MAJOR, AS_STORED, TRANSPOSED = 101, 111, 112
@@ -57,21 +56,9 @@ class Block:
 
 
 @dataclass(frozen=True)
-class BatchedGemm:
-    """A batch of `count` matmuls `[rows, depth] · [depth, units]` of row-major matrices, contiguous
-    in memory.
+class BatchedGemm(Gemm):
+    """Batch of matmuls, and how OpenBLAS computes it."""
 
-    An operand that all of them share is stored once.
-    """
-
-    count: int
-    rows: int
-    units: int
-    depth: int
-    transposes: tuple[bool, bool]
-    """Flags of operands A and B that are stored with their dimensions swapped."""
-    shares: tuple[bool, bool]
-    """Flags of operands A and B that all matmuls of the batch share."""
     has_bias: bool = False
     """True if a third operand holds a bias for each unit."""
     block: Block | None = None
@@ -102,9 +89,9 @@ def product_of(op: Operation) -> BatchedGemm:
     bias.
     """
     inner = multiplying_op(op)
-    product, text = _of_shapes(inner), inner.attributes.get(BLOCK)
+    text = inner.attributes.get(BLOCK)
     block = Block.of(text.data) if isinstance(text, StringAttr) else None
-    return replace(product, has_bias=inner is not op, block=block)
+    return BatchedGemm(**vars(gemm_of(inner)), has_bias=inner is not op, block=block)
 
 
 def multiplying_op(op: Operation) -> DenseOp | MatmulOp:
@@ -114,36 +101,12 @@ def multiplying_op(op: Operation) -> DenseOp | MatmulOp:
     return inner
 
 
-def _of_shapes(op: DenseOp | MatmulOp) -> BatchedGemm:
-    *batch, rows, units = (1, 1, *shape_of(op.output))
-    if isinstance(op, DenseOp):
-        depth = shape_of(op.weight)[1]
-        return BatchedGemm(1, math.prod(batch) * rows, units, depth, (False, True), (False, False))
-    transposes = (bool(op.transpose_a.value.data), bool(op.transpose_b.value.data))
-    depth = shape_of(op.a)[-2 if transposes[0] else -1]
-    count = math.prod(batch)
-    matrices = [math.prod(shape_of(value)[:-2]) for value in op.operands]
-    if matrices[1] == 1 and not transposes[0]:  # rows of all the matrices follow each other
-        return BatchedGemm(1, count * rows, units, depth, transposes, (False, False))
-    shares = (matrices[0] < count, matrices[1] < count)
-    return BatchedGemm(count, rows, units, depth, transposes, shares)
-
-
-def bias_refused(op: Operation) -> str | None:
-    """Accepts a bias of the units."""
+def biased_refused(op: Operation) -> str | None:
+    """Accepts a float32 bias of the units."""
     assert isinstance(op, BiasAddOp)
-    if op.positive_axis != len(shape_of(op.data)) - 1:
-        return "only a bias of the last axis is supported"
-    return only_f32(op)
+    return bias_refused(op) or only_f32(op)
 
 
 def refused(op: Operation) -> str | None:
     """Accepts float32 matmuls whose batches are of equal length or one matrix long."""
-    if 0 in (size for value in (*op.operands, *op.results) for size in shape_of(value)):
-        return "a tensor is empty"
-    if isinstance(op, MatmulOp):
-        stacks = math.prod(shape_of(op.output)[:-2])
-        for value in op.operands:
-            if math.prod(shape_of(value)[:-2]) not in (1, stacks):
-                return f"{value.type} would have to be broadcast in some of its dimensions"
-    return only_f32(op)
+    return gemm_refused(op) or only_f32(op)

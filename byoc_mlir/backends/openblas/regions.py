@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import i32
@@ -17,6 +16,7 @@ from byoc_mlir.backends.base import (
     NativeCode,
     OpDetail,
 )
+from byoc_mlir.backends.inner_buffers import inner_offsets
 from byoc_mlir.backends.openblas.code import add_load, add_product
 from byoc_mlir.backends.openblas.library import (
     load_library,
@@ -26,9 +26,7 @@ from byoc_mlir.backends.openblas.products import BatchedGemm, product_of
 from byoc_mlir.backends.region import nodes_of, outputs_of
 from byoc_mlir.backends.steps import mark_step
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.constant import ConstantOp, Weight
-from byoc_mlir.kernels.arena import BufferRequest, plan_offsets
 from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 
@@ -40,7 +38,7 @@ def generate(region: FuncOp, context: CodegenContext, shared: ModuleBuilder) -> 
     `shared`.
     """
     module, symbol = ModuleBuilder(), region.sym_name.data
-    offsets, workspace = _places(region)
+    offsets, workspace = inner_offsets(region)
     add_load(module, symbol)
     _add_open(module, symbol)
     tensors = [*region.args, *outputs_of(region)]
@@ -97,27 +95,6 @@ def _as_called(op: Operation) -> tuple[BatchedGemm, Sequence[SSAValue | Weight]]
         return product, sources
     sources[1] = Weight.of(matrix.name, panels(matrix.data, product.block.units))
     return replace(product, transposes=(product.transposes[0], False), has_panels=True), sources
-
-
-def _places(region: FuncOp) -> tuple[Mapping[SSAValue, int], int]:
-    """Returns the workspace offsets of the values between matmuls, and the workspace's size."""
-    nodes = list(nodes_of(region))
-    inner = [
-        (number, op.results[0])
-        for number, op in enumerate(nodes)
-        if op.results[0] not in outputs_of(region)
-    ]
-    requests = [
-        BufferRequest(4 * math.prod(shape_of(value)), number, _last_use(value, nodes, number))
-        for number, value in inner
-    ]
-    offsets, size = plan_offsets(requests)
-    return {value: offset for (_, value), offset in zip(inner, offsets, strict=True)}, size
-
-
-def _last_use(value: SSAValue, nodes: Sequence[Operation], first: int) -> int:
-    users = {use.operation for use in value.uses}
-    return max((n for n, op in enumerate(nodes) if op in users), default=first)
 
 
 def _add_open(module: ModuleBuilder, region: str) -> None:

@@ -9,7 +9,7 @@ function, and a `RegionModule` makes it callable.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import onnx
 from onnx import numpy_helper
@@ -39,6 +39,7 @@ class ReferenceBackend(Backend):
     def interpreter(
         self, model: onnx.ModelProto
     ) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
+        from byoc_mlir.backends.reference.lookups import runner_of
         from byoc_mlir.dialects.relay.evaluate.onnx import evaluator_of
 
         functions = {(function.domain, function.name) for function in model.functions}
@@ -53,8 +54,7 @@ class ReferenceBackend(Backend):
         for node in model.graph.node:
             for attribute in node.attribute:
                 _as_tensor(attribute)
-        evaluator = evaluator_of(model)
-        return lambda inputs: cast("Sequence[Array]", evaluator.run(None, dict(inputs)))
+        return runner_of(evaluator_of(model))
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> Blob:
         from byoc_mlir.backends.carried_nodes import renamed_node

@@ -185,11 +185,13 @@ def _registered(classes: Mapping[str, type[Any]]) -> list[Any] | None:
 
     Classes of this package and of installed packages are omitted.
     """
-    points = (one for group in _ENTRY_POINTS for one in installed_points(group))
+    others = {name: cls for name, cls in classes.items() if not _is_ours(cls)}
+    groups = _ENTRY_POINTS if others else ()
+    points = (one for group in groups for one in installed_points(group))
     known = {(point.name, _outermost(point.module)) for point in points}
     found: list[Any] = []
-    for name, cls in sorted(classes.items()):
-        if _is_ours(cls) or (name, _outermost(cls.__module__)) in known:
+    for name, cls in sorted(others.items()):
+        if (name, _outermost(cls.__module__)) in known:
             continue
         for part in cls.__mro__:
             if _is_ours(part) or _outermost(part.__module__) in _VERSIONED:

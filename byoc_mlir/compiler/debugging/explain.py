@@ -27,9 +27,9 @@ from byoc_mlir.compiler.debugging.explanation import (
     NodeExplanation,
     PatternExplanation,
 )
+from byoc_mlir.compiler.link import steps_of
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.report import report_rows
-from byoc_mlir.compiler.program import steps_of
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import Shapes, read_source
 from byoc_mlir.dialects.boundary import ir_boundary

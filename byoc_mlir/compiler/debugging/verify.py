@@ -182,7 +182,7 @@ def examine(
     inputs = {info.name: _as_given(info, asked.inputs[info.name]) for info in executable.inputs}
     whole = WholeModel(source)
     values = tensor_values(oracle, whole, inputs, request)
-    is_rounded = request.precision == "bf16" or is_quantised(whole.model)
+    is_rounded = request.precision in ("bf16", "f16", "tf32") or is_quantised(whole.model)
     tolerance = Tolerance(asked.rtol, asked.atol, is_rounded)
     comparer = Comparer(whole, values, tolerance, executable.report())
     outputs = comparer.compared(found, whole.outputs)

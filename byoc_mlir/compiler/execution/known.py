@@ -74,7 +74,10 @@ def compile_here(request: Request, cached: CachedModel | None) -> Executable:
     process, does not need it.
     """
     with modules_imported():
-        from byoc_mlir.compiler.execution.model import compile_model
+        from byoc_mlir.dialects.late_formats import formats_parsed_late
+
+        with formats_parsed_late():
+            from byoc_mlir.compiler.execution.model import compile_model
 
     executable = compile_model(request, cached)
     return_freed_memory()

@@ -17,6 +17,7 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
+from byoc_mlir.dialects.late_formats import formats_parsed_late
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.stages.suggestions import (
     has_loops,
@@ -80,6 +81,7 @@ def compile_model(request: Request, cached: CachedModel | None = None) -> Execut
 
 
 @modules_imported()
+@formats_parsed_late()
 def read_model(request: Request) -> tuple[Source, CompileOptions]:
     """Reads the model of a request."""
     with ir_boundary("read"), limited(request.limits):

@@ -143,8 +143,10 @@ def _compiler(source: Source, options: CompileOptions, problems: Sequence[str]) 
 
     It is imported here, since a fully cached model does not need it.
     """
-    from byoc_mlir.compiler.specialise import ModelCompiler
+    from byoc_mlir.dialects.late_formats import formats_parsed_late
 
+    with formats_parsed_late():
+        from byoc_mlir.compiler.specialise import ModelCompiler
     return ModelCompiler(source, options, problems)
 
 

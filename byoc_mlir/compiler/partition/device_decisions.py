@@ -11,9 +11,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends import Backend, CodegenContext
-from byoc_mlir.compiler.partition.estimate_regions import estimated_times
-from byoc_mlir.compiler.partition.host_costs import bytes_of
-from byoc_mlir.compiler.target_devices import device_of
+from byoc_mlir.compiler.devices import device_of
+from byoc_mlir.compiler.partition.host_costs import bytes_of, estimated_times
 from byoc_mlir.dialects.byoc import host_blocks, region_compiler
 from byoc_mlir.dialects.relay.transform import ReshapeOp
 from byoc_mlir.kernels.costs import ASSUMED

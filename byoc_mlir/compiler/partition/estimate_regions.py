@@ -9,11 +9,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends import Backend, CodegenContext, get_backends
+from byoc_mlir.backends import CodegenContext, get_backends
 from byoc_mlir.calibration import using_file
-from byoc_mlir.compiler.partition.host_costs import host_milliseconds
+from byoc_mlir.compiler.partition.host_costs import estimated_times
 from byoc_mlir.dialects.byoc import region_compiler
-from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.transforms.region_times import set_times
 
 
@@ -54,16 +53,3 @@ class EstimateRegions(ModulePass):
                 backend = backends.get(region_compiler(region) or "")
                 if isinstance(region, FuncOp) and backend is not None:
                     set_times(region, estimated_times(region, backend, context))
-
-
-def estimated_times(region: FuncOp, backend: Backend, context: CodegenContext) -> RegionTimes:
-    """Estimates the latency of an outlined region on its backend and on the host."""
-    backend_milliseconds = _asked(region, backend, context)
-    return RegionTimes(backend.name, "estimated", backend_milliseconds, host_milliseconds(region))
-
-
-def _asked(region: FuncOp, backend: Backend, context: CodegenContext) -> float | None:
-    try:
-        return backend.estimated_milliseconds(region, context)
-    except Exception:  # the backend's code generation reports its errors
-        return None

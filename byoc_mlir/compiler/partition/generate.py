@@ -13,9 +13,9 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.backends import Backend, CodegenContext, Target
 from byoc_mlir.backends.generate import RegionCode, generate_all
+from byoc_mlir.compiler.devices import Uploads
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.next_targets import hand_on
-from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.errors import BackendError, ByocError, FallbackForbiddenError
 from byoc_mlir.ir_dump import dump_text, located_text
 from byoc_mlir.lowering.region_calls import RegionCall, region_functions

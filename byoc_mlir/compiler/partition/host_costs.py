@@ -1,4 +1,6 @@
-"""Estimated latency of a region on the host, from the calibration of its kernels."""
+"""Estimated latency of a region: on its backend, and on the host, from the calibration of its
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from xdsl.dialects.builtin import TensorType, f32, i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from byoc_mlir.backends import Backend, CodegenContext
 from byoc_mlir.compiler.partition.alone import alone_on_host
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, sizes_of, tensor_type
@@ -28,6 +31,7 @@ from byoc_mlir.kernels.costs import (
 )
 from byoc_mlir.lowering.convolutions.description import convolutions
 from byoc_mlir.lowering.to_llvm.types import byte_width
+from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.runtime.system.machine import target_cpu
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
 from byoc_mlir.transforms.work import multiplications
@@ -48,6 +52,19 @@ _NUMBER_BYTES = 4
 
 _NOTHING = ("reshape", "squeeze", "expand_dims", "batch_flatten")
 """Suffixes of the names of ops that move no element."""
+
+
+def estimated_times(region: FuncOp, backend: Backend, context: CodegenContext) -> RegionTimes:
+    """Estimates the latency of an outlined region on its backend and on the host."""
+    backend_milliseconds = _asked(region, backend, context)
+    return RegionTimes(backend.name, "estimated", backend_milliseconds, host_milliseconds(region))
+
+
+def _asked(region: FuncOp, backend: Backend, context: CodegenContext) -> float | None:
+    try:
+        return backend.estimated_milliseconds(region, context)
+    except Exception:  # the backend's code generation reports its errors
+        return None
 
 
 def host_milliseconds(region: FuncOp) -> float | None:

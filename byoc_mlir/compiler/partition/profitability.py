@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends import Backend, CodegenContext, Target
-from byoc_mlir.calibration import current_calibration
+from byoc_mlir.calibration import current_calibration, measuring
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.measuring import Compile, measured_times
 from byoc_mlir.compiler.partition.next_targets import hand_on
@@ -28,7 +28,7 @@ from byoc_mlir.transforms.prune_regions import computations, estimated_work_of, 
 from byoc_mlir.transforms.region_times import set_times
 
 MEASURING_SECONDS = 0.5
-"""Maximum CPU seconds to spend on measuring the regions of a model that is not small."""
+"""Maximum CPU seconds to spend on measuring the regions of a model."""
 
 _MOST_MEASURED_OPS = 10
 """Maximum number of ops of a measured region; compiling larger ones twice takes too long."""
@@ -90,7 +90,7 @@ def _judge_of_regions(
     """Returns the judge of regions that share the host's memory."""
     if options.prune == "estimated":
         return _too_little_work
-    if options.prune == "measured" or _work(module) < ASSUMED.small_model:
+    if options.prune == "measured":
         return _MeasuringJudge(options, compile_part)
     targets = _names(options)
     regions = [op for op in module.walk() if isinstance(op, FuncOp)]
@@ -102,10 +102,6 @@ def _judge_of_regions(
 def _names(options: CompileOptions) -> frozenset[str]:
     """Returns the names of the targets, without their options."""
     return frozenset(Target.parse(target).name for target in options.targets)
-
-
-def _work(module: ModuleOp) -> int:
-    return sum(estimated_work_of(op) for op in module.body.block.ops if isinstance(op, FuncOp))
 
 
 def _too_little_work(region: FuncOp) -> str | None:
@@ -127,16 +123,17 @@ class _MeasuringJudge:
     def __call__(self, region: FuncOp) -> str | None:
         keys = Keys.of(region, self.options)
         times = find_times(current_calibration(), keys)
-        if times is None and current_calibration().may_measure:
-            times = _measured(region, keys, self.compile_part)
+        with measuring():
+            if times is None and current_calibration().may_measure:
+                times = _measured(region, keys, self.compile_part)
         return _too_little_work(region) if times is None else _decide(region, times)
 
 
 class _EstimatingJudge:
     """Judge that compares estimates of a region's latency on its backend and on the host.
 
-    It measures small but important regions whose two estimates are close. It keeps all other
-    regions with close estimates, and regions without an estimate.
+    If the compilation may measure, it measures small but important regions whose estimates are
+    close. Of all others with close estimates or without one, regions of little work go back.
 
     Args:
         regions: all regions to judge.
@@ -159,7 +156,7 @@ class _EstimatingJudge:
 
     def _known_times(self, region: FuncOp, context: CodegenContext) -> RegionTimes:
         """Returns the stored measurement of a region or of an equal one, or else an estimate."""
-        from byoc_mlir.compiler.partition.estimate_regions import estimated_times
+        from byoc_mlir.compiler.partition.host_costs import estimated_times
 
         backend = self._backends[str(region_compiler(region))]
         return self._measured_before(region) or estimated_times(region, backend, context)
@@ -191,7 +188,7 @@ class _EstimatingJudge:
         if found is not None:
             return _decide(region, found)
         set_times(region, times)
-        return self._backends[times.backend].faster_on_host(region)
+        return self._backends[times.backend].faster_on_host(region) or _too_little_work(region)
 
     def _is_worth_measuring(self, region: FuncOp) -> bool:
         milliseconds = self._times[region].backend_milliseconds

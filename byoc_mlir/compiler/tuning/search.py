@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from byoc_mlir.calibration import measuring
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.kernels.tuned import Question, Trial, trying
@@ -241,7 +242,7 @@ class Search:
         key = tuple(sorted(choices.items()))
         if key not in self._built:
             start, trial = time.thread_time(), Trial(choices)
-            with trying(trial):
+            with trying(trial), measuring():
                 executable = compile_model(self._request)
             found = Candidate(choices, executable, trial.questions)
             self._longest = max(self._longest, time.thread_time() - start)

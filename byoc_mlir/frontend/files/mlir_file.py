@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -203,8 +203,18 @@ def attach_weights(module: ModuleOp, store: str | Path) -> None:
     """Attaches the arrays of a store to the large constants of a module.
 
     Raises:
+        InvalidModelError: the store is damaged.
         MissingWeightsError: the store lacks an array, or holds other bytes under its digest.
     """
+    try:
+        _attach(module, store)
+    except SafetensorError as error:
+        raise InvalidModelError(
+            f"{store} is damaged: {error}; write the .mlir file and its store together"
+        ) from error
+
+
+def _attach(module: ModuleOp, store: str | Path) -> None:
     loaded: dict[str, Array] = {}
     with safe_open(store, framework="numpy") as file:
         known = set(file.keys())

@@ -1,66 +1,143 @@
-"""Fourier transforms as matmuls with constant matrices, and frames of signals."""
+"""Fourier transforms of any length, and frames of signals."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import index, nn
+from byoc_mlir.dialects.relay import index, transform
 from byoc_mlir.dialects.relay.base import normalize_axis
+from byoc_mlir.dialects.relay.signal import FftOp, factors_of
 from byoc_mlir.dims import floordiv
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 from byoc_mlir.tensors import Array
 
-_LARGEST_MATRIX = 1 << 27
-"""Maximum number of elements of a transform's matrix; longer transforms are refused."""
-
-
-def _matrix(count: int, parts: int, length: int, *, inverse: bool, onesided: bool) -> Array:
-    """Returns the matrix of a Fourier transform along an axis of `count` numbers.
-
-    The columns are the numbers' parts: one if they are real, two if they are complex. The rows are
-    the results' parts. With `inverse` and `onesided`, the input is one half of the frequencies, and
-    the results are real.
-    """
-    used = min(count, length // 2 + 1 if inverse and onesided else length)
-    outputs = length // 2 + 1 if onesided and not inverse else length
-    if outputs * max(1, count) * parts * 2 > _LARGEST_MATRIX:
-        raise NodeRefused(f"a Fourier transform of length {length} is too long for the host")
-    turns = np.outer(np.arange(outputs), np.arange(used)) % length / length
-    angles = 2 * np.pi * turns * (1 if inverse else -1)
-    factors = np.exp(1j * angles) / (length if inverse else 1)
-    if inverse and onesided:
-        both = np.full(used, 2.0)
-        both[:1] = 1.0
-        if length % 2 == 0 and used == length // 2 + 1:
-            both[-1] = 1.0
-        factors = factors * both
-    real, imaginary = factors.real, factors.imag
-    rows = [(real, -imaginary), (imaginary, real)][: 1 if inverse and onesided else 2]
-    matrix = np.zeros((outputs, len(rows), count, parts))
-    for number, columns in enumerate(rows):
-        for part in range(parts):
-            matrix[:, number, :used, part] = columns[part]
-    return matrix.reshape(outputs * len(rows), count * parts)
+_CONVOLVED = (2, 3, 5)
+"""Prime factors of the lengths of convolutions, those that are transformed fastest."""
+_VECTOR = 16
+"""Factor of these lengths, so that inner loops fill vectors."""
 
 
 def _dft(
     context: NodeContext, data: Value, length: int, axis: int, *, inverse: bool, onesided: bool
 ) -> Value:
-    parts, count = data.number(-1), data.number(axis)
-    matrix = _matrix(count, parts, length, inverse=inverse, onesided=onesided)
+    """Transforms an axis, cut or padded with zeros to `length`.
+
+    With `inverse` and `onesided`, the input is one half of the frequencies, and the results are
+    real.
+    """
     order = [at for at in range(data.rank) if at != axis]
     order.insert(data.rank - 2, axis)
-    moved = arith.transpose(context, data, order)
-    leading = moved.sizes[:-2]
-    rows = arith.reshape(context, moved, [*leading, count * parts])
-    product = context.emit(nn.DenseOp, rows, context.constant(matrix, data.dtype))
-    parts = 1 if inverse and onesided else 2
-    result = arith.reshape(context, product, [*leading, matrix.shape[0] // parts, parts])
-    return arith.transpose(context, result, [order.index(at) for at in range(data.rank)])
+    wide = np.dtype(np.float32) if data.dtype.itemsize == 2 else data.dtype
+    rows = cast(context, arith.transpose(context, data, order), wide)
+    if length == 0:
+        result = _resized(
+            context, _resized(context, rows, -2, 0), -1, 1 if onesided and inverse else 2
+        )
+    elif inverse and onesided:
+        result = _real_from_half(context, _resized(context, rows, -2, length // 2 + 1), length)
+    else:
+        rows = _resized(context, rows, -2, length)
+        result = _frequencies(context, rows, inverse=inverse, onesided=onesided)
+    back = arith.transpose(context, result, [order.index(at) for at in range(data.rank)])
+    return cast(context, back, data.dtype)
+
+
+def _resized(context: NodeContext, data: Value, axis: int, size: int) -> Value:
+    """Cuts an axis to `size` elements, or appends zeros."""
+    widths = [0] * (2 * data.rank)
+    widths[2 * (axis % data.rank) + 1] = size - data.number(axis)
+    return context.emit(transform.PadOp, data, pad_width=widths) if any(widths) else data
+
+
+def _frequencies(context: NodeContext, data: Value, *, inverse: bool, onesided: bool) -> Value:
+    """Transforms the next to last axis, all of it, or with `onesided` to its first half."""
+    length, is_real = data.number(-2), data.number(-1) == 1
+    half = length // 2 + 1
+    if is_real and not inverse and _has_fast_half(length):
+        result = context.emit(FftOp, data, real=True)
+        return result if onesided else _both_halves(context, result, length)
+    result = _complex(context, _resized(context, data, -1, 2), inverse=inverse)
+    return arith.section(context, result, data.rank - 2, 0, half) if onesided else result
+
+
+def _real_from_half(context: NodeContext, half: Value, length: int) -> Value:
+    """Transforms one half of the frequencies of a real signal back."""
+    half = _resized(context, half, -1, 2)
+    if _has_fast_half(length):
+        return context.emit(FftOp, half, real=True, inverse=True)
+    result = _complex(context, _both_halves(context, half, length), inverse=True)
+    return _resized(context, result, -1, 1)
+
+
+def _has_fast_half(length: int) -> bool:
+    """True if `relay.fft` transforms real signals of this length."""
+    return length % 2 == 0 and _is_fast(length // 2)
+
+
+def _is_fast(length: int) -> bool:
+    """True if `relay.fft` transforms complex numbers of this length."""
+    return length == 1 or bool(factors_of(length))
+
+
+def _both_halves(context: NodeContext, half: Value, length: int) -> Value:
+    """Appends the frequencies that are conjugates of those in the first half."""
+    mirrored = range((length - 1) // 2, 0, -1)
+    if not mirrored:
+        return half
+    others = arith.take(context, half, mirrored, half.rank - 2)
+    conjugate = context.constant([1, -1], half.dtype)
+    parts = [half, arith.multiply(context, others, conjugate)]
+    return arith.concatenate(context, parts, half.rank - 2)
+
+
+def _complex(context: NodeContext, data: Value, *, inverse: bool) -> Value:
+    """Transforms complex numbers along the next to last axis.
+
+    A length with a large prime factor is transformed as a cyclic convolution with a chirp
+    (Bluestein's algorithm).
+    """
+    length = data.number(-2)
+    if _is_fast(length):
+        return context.emit(FftOp, data, inverse=inverse)
+    least = -(-(2 * length - 1) // _VECTOR) * _VECTOR
+    padded = next(n for n in count(least, _VECTOR) if _has_only(n, _CONVOLVED))
+    squares = np.arange(length) ** 2 % (2 * length)
+    chirp = np.exp((1j if inverse else -1j) * np.pi * squares / length)
+    opposite = np.zeros(padded, np.complex128)
+    opposite[:length] = chirp.conj()
+    opposite[padded - length + 1 :] = chirp.conj()[:0:-1]
+    turned = _resized(context, _times(context, data, chirp), -2, padded)
+    spectrum = context.emit(FftOp, turned)
+    convolved = _times(context, spectrum, np.fft.fft(opposite))
+    result = _resized(context, context.emit(FftOp, convolved, inverse=True), -2, length)
+    return _times(context, result, chirp / length if inverse else chirp)
+
+
+def _has_only(number: int, primes: Sequence[int]) -> bool:
+    """True if a number has no other prime factors."""
+    for prime in primes:
+        while number % prime == 0:
+            number //= prime
+    return number == 1
+
+
+def _times(context: NodeContext, data: Value, factors: Array) -> Value:
+    """Multiplies complex numbers along the next to last axis by constants."""
+    real, imaginary = np.real(factors), np.imag(factors)
+    straight = context.constant(np.stack([real, real], -1), data.dtype)
+    crossed = context.constant(np.stack([-imaginary, imaginary], -1), data.dtype)
+    parts = [arith.section(context, data, data.rank - 1, part, part + 1) for part in (1, 0)]
+    swapped = arith.concatenate(context, parts, data.rank - 1)
+    product = arith.multiply(context, data, straight)
+    return arith.add(context, product, arith.multiply(context, swapped, crossed))
 
 
 _AXIS_AS_INPUT = 20

@@ -16,12 +16,11 @@ from xdsl.ir import Attribute, SSAValue
 from byoc_mlir.dialects.relay import pool as relay
 from byoc_mlir.dialects.relay.base import (
     ints,
-    shape_of,
     sizes_of,
     tensor_of,
     tensor_type,
 )
-from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.element_types import HALVES, numpy_dtype
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import Size, largest
 from byoc_mlir.lowering.relay_to_linalg import reduce as reductions
@@ -36,6 +35,7 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
 from byoc_mlir.lowering.relay_to_linalg.computed_types import accumulator_type, bounds
 from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.nn import window
+from byoc_mlir.lowering.relay_to_linalg.ordered_bits import from_ordered, ordered_least, to_ordered
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 from byoc_mlir.lowering.relay_to_linalg.window import padded, sliding
 
@@ -134,8 +134,11 @@ def _folded(name: str) -> Body:
 
 
 def _lower_max_pool(op: relay.MaxPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    least, _ = bounds(tensor_type(op.data).element_type)
-    return [_pool(b, op, op.data, least, "max")]
+    element = tensor_type(op.data).element_type
+    if element in HALVES:
+        peak = _pool(b, op, to_ordered(b, op.data), ordered_least(element), "max")
+        return [from_ordered(b, peak, element)]
+    return [_pool(b, op, op.data, bounds(element)[0], "max")]
 
 
 def _lower_avg_pool(op: relay.AvgPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -189,13 +192,14 @@ def _counted_range(op: relay.AvgPoolOp, axis: int) -> tuple[int, Size]:
 
 
 def _known_counts(op: relay.AvgPoolOp) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Returns the number of counted elements of all windows, for static sizes."""
+    """Returns the number of counted elements of all windows, for static spatial sizes."""
     strides, padding, dilation = op.checked_window()
     pool = ints(op.pool_size)
     counts = np.ones((), np.int64)
     for axis in range(op.SPATIAL_RANK):
         first, last = _counted_range(op, axis)
-        starts = np.arange(shape_of(op.output)[axis + 2]) * strides[axis] - padding[axis]
+        windows = operator.index(sizes_of(op.output)[axis + 2])
+        starts = np.arange(windows) * strides[axis] - padding[axis]
         positions = starts[:, None] + np.arange(pool[axis]) * dilation[axis]
         inside = ((positions >= first) & (positions < operator.index(last))).sum(axis=1)
         counts = counts[..., None] * np.maximum(inside, 1)

@@ -100,7 +100,8 @@ def _arg_reduce(b: LinalgBuilder, op: relay.ArgReduceOp, better: str, start: flo
     """Computes the positions of extreme values, with accumulators (value, position). NaN wins over
     all values.
     """
-    type_ = tensor_type(op.data)
+    data = b.cast(op.data, accumulator_type(tensor_type(op.data).element_type))
+    type_ = tensor_type(data)
     shape, element = type_sizes(type_), type_.element_type
     (axis,) = op.axes
     kept = [position for position in range(len(shape)) if position != axis]
@@ -117,7 +118,7 @@ def _arg_reduce(b: LinalgBuilder, op: relay.ArgReduceOp, better: str, start: flo
     rank = len(shape)
     identity, output = AffineMap(rank, 0, dims(range(rank))), AffineMap(rank, 0, dims(kept))
     generic = linalg.GenericOp(
-        [op.data],
+        [data],
         [values, positions],
         Region(block),
         [AffineMapAttr(identity), AffineMapAttr(output), AffineMapAttr(output)],

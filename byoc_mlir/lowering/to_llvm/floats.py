@@ -1,11 +1,13 @@
-"""Emulation of bf16 without bf16 instructions: values are i16 bits in memory, arithmetic is in
-f32.
+"""Arithmetic of 16-bit floats in f32, for processors without instructions for them.
+
+LLVM vectorises conversions of f16, but not its roundings, minima and maxima. Values of bf16 are i16
+bits in memory.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import BFloat16Type, Float64Type, f32, i16, i32
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, f32, i16, i32
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.lowering.to_llvm.emitter import Emitter
@@ -17,17 +19,21 @@ _UNORDERED = "uno"
 
 def compute_type(type_: Attribute) -> Attribute:
     """Returns the type in which arithmetic on `type_` is done."""
-    return f32 if isinstance(type_, BFloat16Type) else type_
+    return f32 if isinstance(type_, BFloat16Type | Float16Type) else type_
 
 
 def operand(value: SSAValue, emitter: Emitter) -> SSAValue:
     """Returns the lowered operand, converted to the type for arithmetic."""
     lowered = emitter[value]
+    if isinstance(value.type, Float16Type):
+        return emitter.emit(llvm.FPExtOp(lowered, f32))
     return widen(lowered, emitter) if isinstance(value.type, BFloat16Type) else lowered
 
 
 def result(value: SSAValue, type_: Attribute, emitter: Emitter) -> SSAValue:
     """Converts the result of an arithmetic op to the source type `type_`."""
+    if isinstance(type_, Float16Type):
+        return emitter.emit(llvm.FPTruncOp(value, type_))
     return narrow(value, emitter) if isinstance(type_, BFloat16Type) else value
 
 

@@ -35,28 +35,37 @@ def _library_call(name: str) -> Lowering:
 
     def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
         result_type = op.results[0].type
-        args = [_through_f32(floats.operand(value, emitter), emitter) for value in op.operands]
+        args = [floats.operand(value, emitter) for value in op.operands]
         type_ = args[0].type
         if type(type_) not in _SUFFIXES:
             raise PassFailedException(
                 f"{op.name} on {result_type} cannot be lowered; accepted are f16, bf16, f32 and f64"
             )
         (value,) = emitter.call(name + _SUFFIXES[type(type_)], args, type_)
-        return [_back_from_f32(value, result_type, emitter)]
+        return [floats.result(value, result_type, emitter)]
 
     return lower
 
 
-def _through_f32(value: SSAValue, emitter: Emitter) -> SSAValue:
-    if isinstance(value.type, Float16Type):
-        return emitter.emit(llvm.FPExtOp(value, f32))
-    return value
+def _rounding(target: type[Operation]) -> Lowering:
+    """Returns the lowering of a rounding to whole numbers.
 
+    A rounding of an f16 is in f32, followed by a copy of its sign, which changes nothing. Without
+    it LLVM would round in f16 after all, one element at a time.
+    """
+    general = float_op(target)
 
-def _back_from_f32(value: SSAValue, type_: Attribute, emitter: Emitter) -> SSAValue:
-    if isinstance(type_, Float16Type):
-        return emitter.emit(llvm.FPTruncOp(value, type_))
-    return floats.result(value, type_, emitter)
+    def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
+        result_type = op.results[0].type
+        if not isinstance(result_type, Float16Type):
+            return general(op, emitter)
+        value = floats.operand(op.operands[0], emitter)
+        properties = {"fastmathFlags": llvm.FastMathAttr(None)}
+        rounded = target.create(operands=[value], result_types=[f32], properties=properties)
+        signed = llvm.FCopySignOp(emitter.emit(rounded), value)
+        return [floats.result(emitter.emit(signed), result_type, emitter)]
+
+    return lower
 
 
 def _rsqrt(op: math.RsqrtOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -86,24 +95,24 @@ LOWERINGS: Lowerings = {
     math.AsinhOp: _library_call("asinh"),
     math.AtanOp: float_op(llvm_intrinsics.AtanOp),
     math.AtanhOp: _library_call("atanh"),
-    math.CeilOp: float_op(llvm.FCeilOp),
+    math.CeilOp: _rounding(llvm.FCeilOp),
     math.CopySignOp: float_op(llvm.FCopySignOp),
     math.CosOp: float_op(llvm.FCosOp),
     math.CoshOp: float_op(llvm_intrinsics.CoshOp),
     math.ErfOp: _library_call("erf"),
     math.ExpOp: float_op(llvm.FExpOp),
-    math.FloorOp: float_op(llvm.FFloorOp),
+    math.FloorOp: _rounding(llvm.FFloorOp),
     math.LogOp: float_op(llvm.FLogOp),
     math.Log1pOp: _library_call("log1p"),
     math.PowFOp: float_op(llvm.FPowOp),
-    math.RoundOp: float_op(llvm_intrinsics.RoundOp),
-    math.RoundEvenOp: float_op(llvm_intrinsics.RoundEvenOp),
+    math.RoundOp: _rounding(llvm_intrinsics.RoundOp),
+    math.RoundEvenOp: _rounding(llvm_intrinsics.RoundEvenOp),
     math.RsqrtOp: _rsqrt,
     math.SinOp: float_op(llvm.FSinOp),
     math.SinhOp: float_op(llvm_intrinsics.SinhOp),
     math.SqrtOp: float_op(llvm.FSqrtOp),
     math.TanOp: float_op(llvm_intrinsics.TanOp),
     math.TanhOp: float_op(llvm_intrinsics.TanhOp),
-    math.TruncOp: float_op(llvm_intrinsics.FTruncOp),
+    math.TruncOp: _rounding(llvm_intrinsics.FTruncOp),
     math.AbsIOp: _absi,
 }

@@ -75,7 +75,8 @@ class LoadedStaged(LoadedNode):
         values = dict(given)
         for number, stage in enumerate(self._model.stages):
             arrays = _read(stage, values)
-            results = self._stage(number, arrays).run(taken(arrays), parts)
+            read = taken(arrays) if stage.sizes else arrays
+            results = self._stage(number, arrays).run(read, parts)
             values.update(_trimmed(results, stage.trims) if stage.trims else results)
         return values
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -43,6 +43,7 @@ class LoadedStructured(LoadedNode):
             for info in model.inputs
             if isinstance(info, StructureInfo) and info.name not in model.maps
         ]
+        self._makers = {name: _maker(keys) for name, keys in model.keys.items()}
         self._compile = compile
         compiled = {} if only is None else {(): only}
         self._nodes = Recent[tuple[Structure, ...], LoadedNode](values=compiled)
@@ -89,12 +90,25 @@ class LoadedStructured(LoadedNode):
 
     def _maps(self, name: str, results: Mapping[str, Array]) -> list[dict[int | str, float]]:
         """Returns a list of maps, one for each row of a tensor."""
-        keys = self._model.keys[name]
-        return [dict(zip(keys, row, strict=True)) for row in results[name].tolist()]
+        return self._makers[name](results[name].tolist())
 
     def _node(self, structures: Structures) -> LoadedNode:
         key = tuple(structures.values())
         return self._nodes.get(lambda: key, lambda: (key, self._compile(structures)))
+
+
+def _maker(
+    keys: Sequence[int | str],
+) -> Callable[[list[list[float]]], list[dict[int | str, float]]]:
+    """Returns a function that makes a map of each row of as many values as keys.
+
+    Its code is generated, with the keys as variables: a display of a dictionary takes a third of
+    the time of `dict(zip(keys, row))`.
+    """
+    values = "".join(f"v{number}, " for number in range(len(keys)))
+    pairs = ", ".join(f"k{number}: v{number}" for number in range(len(keys)))
+    names = {f"k{number}": key for number, key in enumerate(keys)}
+    return eval(f"lambda rows: [{{{pairs}}} for ({values}) in rows]", names)
 
 
 def _structure(info: StructureInfo, value: Any) -> Structure:

@@ -1,14 +1,121 @@
-"""Features of the processor that compiled code depends on; they are found without a compiler."""
+"""Features of the processor that compiled code depends on, found without a compiler.
+
+Instruction sets of x86-64 are levels, which an environment variable restricts. Features have the
+kernel's names (`sse4_1`, as in /proc/cpuinfo); compilers know most of them by other names
+(`sse4.1`).
+"""
 
 from __future__ import annotations
 
+import os
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from byoc_mlir.errors import IncompatibleArtifactError
-from byoc_mlir.runtime.system import isa
+from byoc_mlir.errors import ByocError, IncompatibleArtifactError
+
+MAX_ISA = "BYOC_MAX_ISA"
+"""Environment variable with the highest level of `LEVELS` that this process uses; read once."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """Instruction set that includes the instruction sets of the levels before it."""
+
+    name: str
+    needs: frozenset[str]
+    """Features that every processor of this level has, and that a processor of the previous level
+    may lack."""
+    others: frozenset[str]
+    """Features that code may use from this level on if the processor has them."""
+
+
+def _level(name: str, needs: str, others: str = "") -> Level:
+    return Level(name, frozenset(needs.split()), frozenset(others.split()))
+
+
+_TABLE = (
+    _level("sse41", "sse4_1", "pni ssse3 cx16"),
+    _level(
+        "avx2",
+        "avx avx2 fma f16c",
+        "sse4_2 sse4a popcnt movbe abm bmi1 bmi2 adx fma4 xop aes pclmulqdq sha_ni rdrand rdseed"
+        " fsgsbase",
+    ),
+    _level("avx512", "avx512f avx512cd avx512bw avx512dq avx512vl", "avx512er avx512pf"),
+    _level(
+        "avx512_vnni",
+        "avx512_vnni",
+        "avx_vnni avx512ifma avx512vbmi avx512_vbmi2 avx512_bitalg avx512_vpopcntdq vaes vpclmulqdq"
+        " gfni",
+    ),
+    _level("avx512_bf16", "avx512_bf16"),
+    _level("amx", "amx_tile amx_int8 amx_bf16", "avx512_fp16"),
+)
+
+LEVELS = tuple(level.name for level in _TABLE)
+"""Names of the levels; each level includes the ones before it."""
+
+FEATURES = frozenset[str]().union(*(level.needs | level.others for level in _TABLE))
+"""Features of all levels."""
+
+_ALWAYS = frozenset(("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sahf"))
+"""Features of all processors of x86-64, by the names of compilers."""
+
+_COMPILER_NAMES = {
+    "pni": "sse3",
+    "sse4_1": "sse4.1",
+    "sse4_2": "sse4.2",
+    "abm": "lzcnt",
+    "bmi1": "bmi",
+    "pclmulqdq": "pclmul",
+    "sha_ni": "sha",
+    "rdrand": "rdrnd",
+}
+
+
+@cache
+def max_level() -> str | None:
+    """Returns the level that the environment variable names, or None.
+
+    Raises:
+        ByocError: there is no such level.
+    """
+    chosen = os.environ.get(MAX_ISA)
+    if not chosen:
+        return None
+    if chosen not in LEVELS:
+        raise ByocError(f"{MAX_ISA} is {chosen!r}, accepted are {', '.join(LEVELS)}; or unset it")
+    return chosen
+
+
+def features_up_to(level: str) -> frozenset[str]:
+    """Returns the features that code may use at a level, by the kernel's names."""
+    found = _TABLE[: LEVELS.index(level) + 1]
+    return frozenset[str]().union(*(one.needs | one.others for one in found))
+
+
+def compiler_features_up_to(level: str) -> frozenset[str]:
+    """Returns the features that code may use at a level, by the names of compilers."""
+    return _ALWAYS.union(_compiler_name(name) for name in features_up_to(level))
+
+
+def missing_by_level(features: Iterable[str]) -> dict[str, list[str]]:
+    """Returns, for each level, the sorted features that a processor with the given features
+    lacks.
+    """
+    return {level.name: sorted(level.needs.difference(features)) for level in _TABLE}
+
+
+def _compiler_name(feature: str) -> str:
+    if feature.startswith("amx"):
+        return feature.replace("_", "-")
+    if feature.startswith("avx"):
+        return feature.replace("_", "")
+    return _COMPILER_NAMES.get(feature, feature)
+
 
 CPU_INFO = Path("/proc/cpuinfo")
 
@@ -16,7 +123,7 @@ _AARCH64 = """
     fp asimd aes pmull sha1 sha2 sha3 crc32 atomics fphp asimdhp asimdrdm asimddp asimdfhm
     fcma jscvt lrcpc sve sve2 i8mm bf16 svei8mm svebf16
 """
-_CODE_FEATURES = isa.FEATURES.union(_AARCH64.split())
+_CODE_FEATURES = FEATURES.union(_AARCH64.split())
 """Features, by the kernel's names, that a code generator may use when it compiles for its host."""
 
 BASELINE = {"aarch64": ("asimd", "fp"), "x86_64": ()}
@@ -40,10 +147,10 @@ class Cpu:
         Raises:
             ByocError: the environment variable names no level.
         """
-        machine, level = Cpu.machine(), isa.max_level()
+        machine, level = Cpu.machine(), max_level()
         if level is None or machine.architecture != "x86_64":
             return machine
-        allowed = isa.features_up_to(level)
+        allowed = features_up_to(level)
         return Cpu(machine.architecture, tuple(f for f in machine.features if f in allowed))
 
     @staticmethod
@@ -55,14 +162,14 @@ class Cpu:
 
     @staticmethod
     def limit() -> str | None:
-        """Returns the level of `isa.LEVELS` that restricts this process.
+        """Returns the level of `LEVELS` that restricts this process.
 
         None if the machine does not exceed it, or the environment variable is not set.
 
         Raises:
             ByocError: the environment variable names no level.
         """
-        return isa.max_level() if Cpu.host() != Cpu.machine() else None
+        return max_level() if Cpu.host() != Cpu.machine() else None
 
     @property
     def optional_features(self) -> tuple[str, ...]:

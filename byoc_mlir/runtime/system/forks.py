@@ -16,7 +16,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ParamSpec, TypeVar, cast
 from weakref import WeakSet
@@ -80,6 +79,8 @@ def on_live_threads(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """
     if not _lost_threads:
         return function
+
+    from concurrent.futures import ThreadPoolExecutor  # 7 ms, and few processes need it
 
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         with ThreadPoolExecutor(max_workers=1) as thread:

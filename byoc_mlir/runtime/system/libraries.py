@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
+from byoc_mlir.installed import library_in_wheel
 from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.threads import prepare_openmp_environment
@@ -122,8 +123,8 @@ def located(library: SharedLibrary, folder: Path) -> SharedLibrary:
     """Locates a library on this machine, for code that was compiled before, perhaps elsewhere.
 
     The path in its environment variable is the only candidate, if it is set. Otherwise the
-    candidates are its former path, `folder`, the files of this Python's packages, and the dynamic
-    loader's paths.
+    candidates are its former path, `folder`, the files of this Python's packages and of the
+    library's wheels, and the dynamic loader's paths.
 
     Raises:
         IncompatibleArtifactError: no candidate exists, or none has an accepted version.
@@ -162,6 +163,10 @@ def _candidates(library: SharedLibrary, folder: Path) -> Iterator[Path]:
     name = library.path.name
     for path in (library.path, folder / name, Path(sys.prefix, "lib", name)):
         if path.is_absolute() and path.is_file():
+            yield path
+    for wheel in library.wheels:
+        path = library_in_wheel(wheel, name)
+        if path is not None:
             yield path
     yield Path(name)
 

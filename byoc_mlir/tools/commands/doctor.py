@@ -25,8 +25,7 @@ from byoc_mlir.errors import BackendError, InvalidInputError
 from byoc_mlir.kernels.costs import MEASURED, calibration
 from byoc_mlir.kernels.costs import Table as Costs
 from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget
-from byoc_mlir.runtime.system.cpu import Cpu, model_name
-from byoc_mlir.runtime.system.isa import MAX_ISA, missing_by_level
+from byoc_mlir.runtime.system.cpu import MAX_ISA, Cpu, missing_by_level, model_name
 from byoc_mlir.runtime.system.libraries import find_openmp
 from byoc_mlir.runtime.system.threads import available_threads
 from byoc_mlir.tools.commands.cache import describe

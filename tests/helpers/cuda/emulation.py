@@ -42,12 +42,26 @@ def folder() -> Path:
 @cache
 def recording_driver() -> Path:
     """Returns the path of the recording driver, which it compiles."""
-    path = folder() / "libcuda.so.1"
-    source = Path(__file__).with_name("libcuda.c")
-    subprocess.run(
-        ["cc", "-O1", "-w", "-shared", "-fPIC", str(source), "-o", str(path), "-lpthread", "-ldl"],
-        check=True,
-    )
+    return _compiled("libcuda.c", "libcuda.so.1", "-O1", "-lpthread", "-ldl")
+
+
+@cache
+def recording_cublaslt() -> Path:
+    """Returns the path of the recording cuBLASLt, which it compiles."""
+    return _compiled("libcublaslt.c", "libcublasLt.so.13", "-O3", "-lm")
+
+
+@cache
+def recording_cudnn() -> Path:
+    """Returns the path of the recording cuDNN, which it compiles."""
+    return _compiled("libcudnn.c", "libcudnn.so.9", "-O3")
+
+
+def _compiled(source: str, name: str, *flags: str) -> Path:
+    """Compiles a shared object from a file of this folder; returns its path."""
+    path, file = folder() / name, str(Path(__file__).with_name(source))
+    command = ["cc", "-w", "-shared", "-fPIC", file, "-o", str(path), *flags]
+    subprocess.run(command, check=True)
     return path
 
 
@@ -144,9 +158,9 @@ class Record:
         self._driver.fail(name.encode(), after, status)
 
     def held(self) -> Sequence[int]:
-        """Returns how often contexts are retained, and the numbers of streams, allocations, modules
-        and contexts that threads have made current.
+        """Returns how often contexts are retained, and the numbers of streams, allocations,
+        modules, contexts that threads have made current, and graphs.
         """
-        numbers = (ctypes.c_int * 5)()
+        numbers = (ctypes.c_int * 6)()
         self._driver.count(numbers)
         return list(numbers)

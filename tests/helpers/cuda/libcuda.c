@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, INVALID_IMAGE = 200,
-       NOT_FOUND = 500, LAUNCH_FAILED = 719 };
+       NOT_FOUND = 500, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900 };
 enum { WARP = 32, STACK = 1 << 16, PAGE = 4096 };
 
 // ---- the record, and injected faults
@@ -24,7 +24,7 @@ static char events[1 << 20];
 static size_t events_used;
 static char fault_name[64];
 static int fault_after, fault_status, sticky;
-static int retained, streams, allocations, modules, pushed_total;
+static int retained, streams, allocations, modules, pushed_total, graphs;
 static __thread int pushed;
 
 static int enter(const char *name) {
@@ -45,7 +45,7 @@ void fail(const char *name, int after, int status) {
   strcpy(fault_name, name); fault_after = after; fault_status = status;
 }
 void count(int *into) {
-  int found[] = {retained, streams, allocations, modules, pushed_total};
+  int found[] = {retained, streams, allocations, modules, pushed_total, graphs};
   memcpy(into, found, sizeof found);
 }
 
@@ -169,29 +169,47 @@ typedef struct work {
   void *to, **arguments;
   const void *from;
   size_t bytes;
+  int (*call)(void *);  // of a library, with its own data in `arguments`
 } work;
-typedef struct stream { work *first, **last; struct stream *next; } stream;
+typedef struct { work *first, **last; } works;
+typedef struct stream { works queued, captured; int captures; struct stream *next; } stream;
 static stream *all_streams;
 
-static void append(stream *s, work made) {
+static void append_to(works *all, work made) {
   work *kept = malloc(sizeof *kept);
   *kept = made;
-  *s->last = kept;
-  s->last = &kept->next;
+  kept->next = 0;
+  *all->last = kept;
+  all->last = &kept->next;
+}
+static void append(stream *s, work made) { append_to(s->captures ? &s->captured : &s->queued, made); }
+static void free_work(work *w) {
+  for (int n = 0; w->kernel && n < w->kernel->arguments; n++) free(w->arguments[n]);
+  free(w->arguments);
+  free(w);
+}
+static void free_all(works *all) {
+  for (work *w = all->first, *next; w; w = next) next = w->next, free_work(w);
+  *all = (works){0, &all->first};
+}
+static work copied(const work *w) {
+  work made = *w;
+  if (w->call) made.arguments = memcpy(malloc(w->bytes), w->arguments, w->bytes);
+  if (!w->kernel) return made;
+  made.arguments = malloc((w->kernel->arguments + 1) * sizeof *made.arguments);
+  for (int n = 0; n < w->kernel->arguments; n++)
+    made.arguments[n] = memcpy(malloc(sizeof(void *)), w->arguments[n], sizeof(void *));
+  return made;
 }
 static int do_all_locked(stream *s) {
   int status = OK;
   open_memory(PROT_READ | PROT_WRITE);
-  for (work *w = s->first, *next; w; w = next) {
-    next = w->next;
+  for (work *w = s->queued.first; w; w = w->next) {
     if (status == OK && w->kernel) status = run_kernel(w->kernel, w->blocks, w->threads, w->arguments);
+    else if (status == OK && w->call) status = w->call(w->arguments);
     else if (status == OK) memcpy(w->to, w->from, w->bytes);
-    for (int n = 0; w->kernel && n < w->kernel->arguments; n++) free(w->arguments[n]);
-    free(w->arguments);
-    free(w);
   }
-  s->first = 0;
-  s->last = &s->first;
+  free_all(&s->queued);
   open_memory(PROT_NONE);
   return status;
 }
@@ -210,7 +228,7 @@ int cuStreamCreate(stream **out, unsigned flags) {
   ENTER(); NEED_CONTEXT();
   pthread_mutex_lock(&lock);
   stream *made = *out = malloc(sizeof *made);
-  *made = (stream){0, &made->first, all_streams};
+  *made = (stream){{0, &made->queued.first}, {0, &made->captured.first}, 0, all_streams};
   all_streams = made;
   streams++;
   pthread_mutex_unlock(&lock);
@@ -231,9 +249,17 @@ int cuStreamDestroy_v2(stream *s) {
 int cuStreamGetCtx(stream *s, void **context) { ENTER(); *context = (void *)16; return OK; }
 int cuStreamSynchronize(stream *s) {
   ENTER(); NEED_CONTEXT();
+  if (s->captures) return CAPTURE_UNSUPPORTED;
   int status = do_all(s);
   if (status) sticky = status;
   return status;
+}
+// For recording libraries: enqueues a call, with a copy of its data.
+int library_enter(const char *name) { return enter(name); }
+int library_enqueue(stream *s, int (*call)(void *), const void *data, size_t bytes) {
+  NEED_CONTEXT();
+  append(s, (work){.call = call, .arguments = memcpy(malloc(bytes), data, bytes), .bytes = bytes});
+  return OK;
 }
 int cuMemcpyHtoDAsync_v2(void *to, const void *from, size_t bytes, stream *s) {
   ENTER(); NEED_CONTEXT();
@@ -245,6 +271,54 @@ int cuMemcpyDtoHAsync_v2(void *to, const void *from, size_t bytes, stream *s) {
   append(s, (work){.to = to, .from = from, .bytes = bytes});
   return OK;
 }
+
+// ---- graphs
+
+static works *taken(works *from) {  // moves all work to a new list
+  works *made = malloc(sizeof *made);
+  *made = (works){from->first, from->first ? from->last : &made->first};
+  *from = (works){0, &from->first};
+  __sync_fetch_and_add(&graphs, 1);
+  return made;
+}
+static int free_graph(works *graph) {
+  free_all(graph);
+  free(graph);
+  __sync_fetch_and_sub(&graphs, 1);
+  return OK;
+}
+int cuStreamBeginCapture_v2(stream *s, int mode) {
+  ENTER(); NEED_CONTEXT();
+  if (s->captures || mode != 1) return INVALID_VALUE;
+  s->captures = 1;
+  return OK;
+}
+int cuStreamEndCapture(stream *s, works **graph) {
+  NEED_CONTEXT();
+  *graph = 0;
+  if (!s->captures) return INVALID_VALUE;
+  s->captures = 0;
+  int fault = enter(__func__);
+  if (fault) return free_all(&s->captured), fault;
+  *graph = taken(&s->captured);
+  return OK;
+}
+int cuGraphInstantiateWithFlags(works **made, works *graph, uint64_t flags) {
+  *made = (void *)1;
+  ENTER(); NEED_CONTEXT();
+  works all = {0, &all.first};
+  for (work *w = graph->first; w; w = w->next) append_to(&all, copied(w));
+  *made = taken(&all);
+  return OK;
+}
+int cuGraphLaunch(works *graph, stream *s) {
+  ENTER(); NEED_CONTEXT();
+  if (s->captures) return INVALID_VALUE;
+  for (work *w = graph->first; w; w = w->next) append(s, copied(w));
+  return OK;
+}
+int cuGraphDestroy(works *graph) { enter(__func__); return free_graph(graph); }
+int cuGraphExecDestroy(works *graph) { enter(__func__); NEED_CONTEXT(); return free_graph(graph); }
 
 // ---- modules
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,12 +34,17 @@ def assembler() -> Path | None:
 
 def kernels_of(model: ModelProto) -> Iterator[RegionKernels]:
     """Yields the kernels of each region of a model, all of whose ops are for the GPU."""
+    return map(compile_region, regions_of(model, ("cuda",), "cuda"))
+
+
+def regions_of(model: ModelProto, targets: Sequence[str], backend: str) -> Iterator[FuncOp]:
+    """Yields the regions that a backend gets of a model partitioned for targets."""
     context, module = make_context(), read_source(model).bind({}, {}).module
     run_passes(context, module, CANONICALISATION)
-    PartitionFor(("cuda",)).apply(context, module)
+    PartitionFor(tuple(targets)).apply(context, module)
     for function in module.ops:
-        if isinstance(function, FuncOp) and region_compiler(function) == "cuda":
-            yield compile_region(function)
+        if isinstance(function, FuncOp) and region_compiler(function) == backend:
+            yield function
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from byoc_mlir.artifact.toolchain import c_compiler
 from byoc_mlir.onednn.library import ISA_VARIABLES
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.plan import leaf_of
-from byoc_mlir.runtime.system.isa import max_level
+from byoc_mlir.runtime.system.cpu import max_level
 from byoc_mlir.testing.networks import NETWORKS
 
 DOCS = Path(__file__).parents[3] / "docs" / "artifacts.md"

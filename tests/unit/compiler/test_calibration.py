@@ -11,15 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from measured import measured, write_measured
+from onnx import numpy_helper, parser
 
 import byoc_mlir
 from byoc_mlir.backends.dnnl.library.timing import Bench
 from byoc_mlir.calibration import (
     Calibration,
     Measurement,
+    measuring,
     read_calibration,
     using,
     write_calibration,
@@ -64,7 +67,8 @@ def test_the_same_file_gives_the_same_code_in_every_process(tmp_path: Path) -> N
     models = [tmp_path / f"{name}.onnx" for name in sizes]
     for model, (name, parameters) in zip(models, sizes.items(), strict=True):
         onnx.save(NETWORKS[name](**parameters), model)
-        byoc_mlir.compile(model, threads=1, fallback="allow").close()
+        with measuring():
+            byoc_mlir.compile(model, threads=1, fallback="allow", prune="measured").close()
     path = tmp_path / "calibration.json"
     write_calibration(calibration_of(None), path)
     groups = {key.partition("/")[0] for key in read_calibration(path)}
@@ -139,7 +143,8 @@ def test_the_command_line_writes_and_reads_calibration(
 ) -> None:
     model, path = tmp_path / "model.onnx", tmp_path / "calibration.json"
     onnx.save(NETWORKS["mnist"](), model)
-    assert main(["compile", str(model), "--write-calibration", str(path)]) == 0
+    written = ["--prune", "measured", "--write-calibration", str(path)]
+    assert main(["compile", str(model), *written]) == 0
     assert any(key.startswith("regions/") for key in read_calibration(path))
     assert main(["report", str(model), "--calibration", str(path)]) == 0
     capsys.readouterr()
@@ -178,7 +183,7 @@ def test_times_of_primitives_are_kept_for_other_models_and_processes(
 
     monkeypatch.setattr(Bench, "milliseconds", recorded)
 
-    def count() -> int:
+    def compiled() -> int:
         """Returns the number of primitives that a process measures if it finds no program."""
         del measured_now[:]
         compiler_calibration.process_calibration.cache_clear()
@@ -186,8 +191,29 @@ def test_times_of_primitives_are_kept_for_other_models_and_processes(
         return len(measured_now)
 
     try:
-        assert count() > 10
-        assert count() == 0
+        assert compiled() == 0
+        with measuring():
+            assert compiled() > 10
+            assert compiled() == 0
+    finally:
+        compiler_calibration.process_calibration.cache_clear()
+
+
+def test_warmup_measures_primitives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BYOC_CACHE", "off")
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[n, 8, 9, 9] x, float[8, 8, 3, 3] w) => (float[n, 8, 7, 7] y) { y = Conv (x, w) }
+    """)
+    weights = np.ones((8, 8, 3, 3), np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    compiler_calibration.process_calibration.cache_clear()
+    try:
+        with byoc_mlir.compile(model, ("dnnl",), 1, cache=False) as executable:
+            executable.run([np.ones((1, 8, 9, 9), np.float32)])
+            assert not calibration_of(None).group("dnnl")
+            executable.warmup({"x": (2, 8, 9, 9)})
+            assert calibration_of(None).group("dnnl")
     finally:
         compiler_calibration.process_calibration.cache_clear()
 

@@ -85,6 +85,15 @@ def test_a_transform_of_each_of_any_number_of_rows() -> None:
     check_one_program(b.build(), [{"n": n} for n in (2, 5, 1)])
 
 
+@pytest.mark.parametrize("pads", [[0] * 4, [1] * 4])
+def test_means_of_windows_of_any_number_of_images(pads: list[int]) -> None:
+    b = GraphBuilder("pool", seed=0, opset=20)
+    x = b.input("x", ["n", 3, 7, 7])
+    pooled = b.op("AveragePool", x, kernel_shape=[3, 3], pads=pads)
+    b.output(pooled, "y", ["n", 3, 5 + pads[0] * 2, 5 + pads[0] * 2])
+    check_one_program(b.build(), [{"n": n} for n in (2, 5, 1)])
+
+
 def test_scales_of_blocks() -> None:
     b = GraphBuilder("blocks", seed=0, opset=21)
     x = b.input("x", ["n", 8])

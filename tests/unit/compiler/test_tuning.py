@@ -127,6 +127,20 @@ def test_a_time_too_short_leaves_everything_and_says_so() -> None:
     assert not compiler_calibration.process_choices()
 
 
+def test_tuning_measures_primitives_and_the_model_is_compiled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BYOC_CACHE", "off")
+    compiler_calibration.process_calibration.cache_clear()
+    request = Request(MODEL, targets=("dnnl",), threads=1, fallback="allow")
+    store, key = compiler_calibration.process_calibration(), compiler_calibration.model_key(request)
+    compile_model(request).close()
+    assert not store.group("dnnl")
+    tune_model(request, 1e-6)
+    assert store.group("dnnl")
+    assert compiler_calibration.model_key(request) != key
+
+
 @pytest.mark.parametrize("seconds", [0, -1, True, "60", float("nan")])
 def test_a_time_that_is_none_is_refused(seconds: Any) -> None:
     with pytest.raises(ByocError, match="tune is"):

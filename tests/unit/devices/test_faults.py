@@ -100,10 +100,23 @@ def test_memory_on_devices_counts() -> None:
     (device,) = program.devices
     instance = Instance(program)
     before = instance.held_bytes
-    assert before >= device.constant_bytes > 0
+    assert before >= device.constant_bytes + device.arena_bytes > device.constant_bytes > 0
+    assert instance.close_idle()
+    assert instance.held_bytes == before - device.arena_bytes - program.arena_bytes
     instance.run(list(random_inputs(model).values()))
-    assert instance.held_bytes >= before + device.arena_bytes > before
+    assert instance.held_bytes == before
     instance.close()
+
+
+def test_idle_contexts_give_back_their_memory() -> None:
+    model, control = mlp3(), Control("fakenpu")
+    with nothing_left(), compiled(model, "fakenpu") as idle:
+        before = control.counters().live_allocations
+        with control.fault(Fault.ALLOCATE), compiled(model, "fakenpu") as executable:
+            assert control.counters().live_allocations == before  # one arena went, another came
+            checked_run(executable, model)
+        checked_run(idle, model)
+        assert not any("no region" in text for text in executable.report().warnings)
 
 
 def _error_of(run: Callable[[], None]) -> DeviceError | None:

@@ -80,7 +80,7 @@ NOT_TRIED: Mapping[tuple[str, str], str] = {
     ("host-compiler", "scf.for %n = %c0 to %c32"): _ABRIDGED,
     ("serving", ""): "needs the extra ray, and a server; tests/ray has its calls",
     ("tuning", ""): "it measures for a minute",
-    ("processors", "from byoc_mlir.runtime.system.isa import LEVELS"): (
+    ("processors", "from byoc_mlir.runtime.system.cpu import LEVELS"): (
         "a process for each level; tests/unit/runtime/test_isa.py has such tests"
     ),
     ("processors", "apt-get install gcc-aarch64"): (

@@ -9,6 +9,8 @@ import numpy as np
 import onnxruntime
 import pytest
 from helpers.models import model_of, node, node_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import byoc_mlir
 
@@ -75,6 +77,76 @@ def test_inverse_of_one_half_is_real(length: int) -> None:
     found = _run("DFT", [data], known, 20, inverse=1, onesided=1)
     expected = np.fft.irfft(_complex(data), length, axis=1)
     np.testing.assert_allclose(found[..., 0], expected, rtol=1e-4, atol=1e-5)
+
+
+_LENGTHS = st.one_of(
+    st.integers(1, 300), st.sampled_from([1009, 1024, 2310, 4096, 4099, 6561, 10007, 1 << 15])
+)
+
+
+def _parts(numbers: Array) -> Array:
+    return np.stack([np.real(numbers), np.imag(numbers)], -1)
+
+
+def _wide(data: Array) -> Array:
+    return _complex(data.astype(np.float64))
+
+
+def _assert_accurate(found: Array, expected: Array) -> None:
+    """Compares with a transform in f64; the error is a few roundings of the largest result."""
+    error = np.abs(found - expected).max()
+    assert error <= 16 * np.finfo(np.float32).eps * max(np.abs(expected).max(), 1e-30)
+
+
+@settings(max_examples=24, deadline=None)
+@given(_LENGTHS, st.integers(1, 3), st.integers(0, 1), st.sampled_from([1, 2]))
+def test_transforms_of_any_length(length: int, rows: int, inverse: int, parts: int) -> None:
+    data = _normal(rows, length, parts)
+    found = _run("DFT", [data], [None, np.array(1)], 20, inverse=inverse)
+    transform = np.fft.ifft if inverse else np.fft.fft
+    _assert_accurate(_complex(found), transform(_wide(data), axis=1))
+
+
+@settings(max_examples=16, deadline=None)
+@given(_LENGTHS, st.sampled_from([0, 1, -2, -3]))
+def test_halves_of_the_frequencies(length: int, axis: int) -> None:
+    data = np.moveaxis(_normal(2, length, 1), 1, axis if axis >= 0 else axis % 3)
+    known = [None, np.array(axis)]
+    found = _complex(_run("DFT", [data], known, 20, onesided=1))
+    expected = np.fft.rfft(data[..., 0].astype(np.float64), axis=axis % 3)
+    _assert_accurate(found, expected)
+    half = _parts(expected).astype(np.float32)
+    size = np.array(data.shape[axis % 3])
+    back = _run("DFT", [half], [size, np.array(axis)], 20, inverse=1, onesided=1)
+    wanted = np.fft.irfft(_wide(half), int(size), axis=axis % 3)
+    _assert_accurate(back[..., 0], wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_transforms_of_other_types(dtype: type) -> None:
+    data = _normal(2, 60, 2).astype(dtype)
+    found = _run("DFT", [data], [None, np.array(1)], 20)
+    assert found.dtype == dtype
+    expected = np.fft.fft(_wide(data), axis=1)
+    np.testing.assert_allclose(_wide(found), expected, rtol=1e-2, atol=np.finfo(dtype).eps * 64)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1, 130), st.integers(1, 40), st.sampled_from([1, 2]))
+def test_short_transforms_with_windows(length: int, step: int, parts: int) -> None:
+    data, window = _normal(2, 300, parts), np.hanning(length + 2)[1:-1].astype(np.float32)
+    found = _run("STFT", [data], [np.array(step), window], 17, onesided=2 - parts)
+    frames = np.lib.stride_tricks.sliding_window_view(_wide(data), length, axis=1)[:, ::step]
+    expected = np.fft.fft(frames * window, axis=2)
+    half = length // 2 + 1 if parts == 1 else length
+    _assert_accurate(_complex(found), expected[..., :half])
+
+
+def test_transforms_of_nothing() -> None:
+    empty = _normal(2, 0, 2)
+    assert _run("DFT", [empty], [None, np.array(1)], 20).shape == (2, 0, 2)
+    one = _normal(2, 1, 2)
+    assert _run("DFT", [one], [None, np.array(1)], 20, inverse=1, onesided=1).shape == (2, 0, 1)
 
 
 def test_stft() -> None:

@@ -18,8 +18,7 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.source import read_source
 from byoc_mlir.lowering import host_pipeline
 from byoc_mlir.lowering.llvm_ir.translate import translate_module
-from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.isa import features_up_to
+from byoc_mlir.runtime.system.cpu import Cpu, features_up_to
 from byoc_mlir.testing.networks import NETWORKS
 
 HASHES = Path(__file__).with_suffix(".json")

@@ -1,9 +1,10 @@
-"""Max pools with indices, on the host against numpy."""
+"""Max pools, on the host against numpy."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from host_runner import Network, check_on_host
@@ -38,3 +39,16 @@ def test_places_of_maxima(
     )
     network.add(pooled)
     check_on_host(network, pooled.output, pooled.indices)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_maxima_of_special_16_bit_floats(dtype: Any) -> None:
+    special = np.array([np.inf, -np.inf, 0, -0.0, 6e-8, -6e-8, 1, -1, 65504, -65504], dtype)
+    nans = np.array([0x7FFF, 0x7FC1, -1, -63], np.int16).view(dtype)
+    data = np.random.default_rng(3).choice(np.append(special, nans), (1, 4, 40))
+    network = Network(data)
+    pooled = pool.MaxPool1DOp(
+        *network.args, pool_size=[2], strides=[1], padding=[1, 1], dilation=[1]
+    )
+    network.add(pooled)
+    check_on_host(network, pooled.output)

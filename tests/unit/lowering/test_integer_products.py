@@ -100,7 +100,7 @@ def test_few_rows_read_bytes_where_memory_is_slow(
     network = Network(_bytes(np.int8, rows, 64))
     constants = (network.constant(one) for one in (_bytes(np.int8, 32, 64), zero, zero))
     module = network.returning(network.add(qnn.DenseOp(network.args[0], *constants)))
-    with using(Calibration(measured(**calibration), may_measure=False)):
+    with using(Calibration(measured(**calibration), is_fixed=True)):
         LowerIntegerProducts(8).apply(Context(), module)
     assert f"_matrix_{words}_" in str(module)
 

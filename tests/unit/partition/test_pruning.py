@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
-from byoc_mlir.calibration import Calibration, write_calibration
+from byoc_mlir.calibration import Calibration, measuring, write_calibration
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition import profitability
 from byoc_mlir.compiler.request import Fallback, Prune, Request
@@ -96,7 +98,7 @@ def test_little_work_goes_back():
         assert placements(executable) == [("MatMul", "pruned")]
 
 
-def test_small_models_are_measured():
+def test_regions_of_little_work_go_back():
     with compiled(TANHS, "auto") as executable:
         assert [where for _, where in placements(executable)] == ["host"] * 3
     with compiled(PRODUCT, "auto") as executable:  # it does 34 million operations
@@ -169,13 +171,21 @@ def test_an_estimate_that_fails_is_none(no_calibration: Path, monkeypatch: pytes
         assert placements(executable) == [("MatMul", "estimates")]
 
 
-def test_near_ones_are_measured(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("context", "obtained"), [(nullcontext, "estimated"), (measuring, "measured")]
+)
+def test_near_ones_are_measured_by_compilations_that_may(
+    context: Callable[[], AbstractContextManager[None]],
+    obtained: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(profitability, "_are_apart", lambda times: False)
     monkeypatch.setattr(Estimates, "milliseconds", 0.4)
-    with compiled(PRODUCT.replace("512", "640"), "auto", targets=("estimates",)) as executable:
+    product = PRODUCT.replace("512", "640")
+    with context(), compiled(product, "auto", targets=("estimates",)) as executable:
         [row] = executable.report()
     assert row.times is not None
-    assert (row.placement, row.times.obtained) == ("estimates", "measured")
+    assert (row.placement, row.times.obtained) == ("estimates", obtained)
 
 
 def test_one_measurement_is_for_all_sizes(monkeypatch: pytest.MonkeyPatch):

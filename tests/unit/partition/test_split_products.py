@@ -13,13 +13,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from byoc_mlir.abi import COMPUTED_IN
 from byoc_mlir.backends import Backend, Profitability, Rule, register_backend
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.testing.conformance.accuracy import expected
 from byoc_mlir.testing.conformance.graph import Case, CaseBuilder
 from byoc_mlir.transforms.split_products import SplitProducts
-from byoc_mlir.transforms.work import PRECISION
 
 Array = npt.NDArray[Any]
 
@@ -64,7 +64,7 @@ def _split(module: ModuleOp) -> tuple[FuncOp, list[Operation]]:
     SplitProducts(("splitting",)).apply(Context(), changed)
     changed.verify()
     (function,) = (op for op in changed.body.block.ops if isinstance(op, FuncOp))
-    return function, [op for op in function.body.block.ops if PRECISION in op.attributes]
+    return function, [op for op in function.body.block.ops if COMPUTED_IN in op.attributes]
 
 
 def _check(case: Case) -> None:

@@ -12,8 +12,7 @@ import byoc_mlir
 from byoc_mlir.lowering.host_pipeline import vector_bits
 from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget
 from byoc_mlir.onednn.library import load_library
-from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.isa import LEVELS, features_up_to, max_level, missing_by_level
+from byoc_mlir.runtime.system.cpu import LEVELS, Cpu, features_up_to, max_level, missing_by_level
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 _TESTED = """

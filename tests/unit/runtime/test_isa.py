@@ -6,27 +6,27 @@ import pytest
 from isa_checks import check_level
 
 from byoc_mlir.errors import ByocError
-from byoc_mlir.runtime.system import isa
+from byoc_mlir.runtime.system import cpu
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.testing.isa import call_at, distinct_levels, run_at
 
 
-@pytest.mark.parametrize("level", distinct_levels(*isa.LEVELS))
+@pytest.mark.parametrize("level", distinct_levels(*cpu.LEVELS))
 def test_a_level(level: str) -> None:
     call_at(level, check_level)
 
 
 def test_a_level_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    isa.max_level.cache_clear()
-    monkeypatch.setenv(isa.MAX_ISA, "AVX2")
+    cpu.max_level.cache_clear()
+    monkeypatch.setenv(cpu.MAX_ISA, "AVX2")
     with pytest.raises(ByocError, match="BYOC_MAX_ISA is 'AVX2', accepted are sse41, avx2, avx512"):
-        isa.max_level()
-    isa.max_level.cache_clear()
+        cpu.max_level()
+    cpu.max_level.cache_clear()
 
 
 def test_the_highest_level_is_the_machine() -> None:
     script = "from byoc_mlir.runtime.system.cpu import Cpu; print(Cpu.host() == Cpu.machine())"
-    if isa.max_level() is None:
+    if cpu.max_level() is None:
         assert run_at("amx", script) == "True\n"
     assert set(Cpu.host().features) <= set(Cpu.machine().features)
 
@@ -45,13 +45,13 @@ def test_the_users_own_variable_wins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_levels_contain_each_other() -> None:
-    for lower, higher in zip(isa.LEVELS, isa.LEVELS[1:], strict=False):
-        assert isa.features_up_to(lower) < isa.features_up_to(higher)
-        assert isa.compiler_features_up_to(lower) < isa.compiler_features_up_to(higher)
+    for lower, higher in zip(cpu.LEVELS, cpu.LEVELS[1:], strict=False):
+        assert cpu.features_up_to(lower) < cpu.features_up_to(higher)
+        assert cpu.compiler_features_up_to(lower) < cpu.compiler_features_up_to(higher)
 
 
 def test_what_a_processor_lacks() -> None:
     features = {"sse4_1", "avx", "avx2", "fma"}
-    missing = isa.missing_by_level(features)
+    missing = cpu.missing_by_level(features)
     assert missing["sse41"] == []
     assert missing["avx2"] == ["f16c"]

@@ -114,7 +114,8 @@ def test_output_with_weights_can_be_read_again(tmp_path: Path, capsys: pytest.Ca
     [
         (["nowhere.mlir"], "'nowhere.mlir' cannot be read: No such file"),
         (["model.txt"], "'model.txt' does not end in one of .mlir, .onnx; or give --frontend"),
-        (["FILE", "-p", "no-such-pass"], "Unrecognized passes: ['no-such-pass']"),
+        (["FILE", "-p", "no-such-pass"], "there is no pass 'no-such-pass'; --help lists all"),
+        (["FILE", "-p", "simplfy,partition-grph"], "no pass 'simplfy'; did you mean 'simplify'?, "),
         (["FILE", "-p", "prune-regions{min-work=1,}"], "Unknown argument value, wrap argument in"),
         (["FILE", "-p", "prune-regions{min-work"], "Error parsing pass pipeline specification"),
         (["FILE", "-p", "prune-regions{min-work=much}"], "given ('much',), expected"),

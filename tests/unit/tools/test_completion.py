@@ -55,6 +55,6 @@ def test_fish(capsys: pytest.CaptureFixture[str]) -> None:
     lines = _script("fish", capsys).splitlines()
     assert "complete -c byoc -n __fish_use_subcommand -f -a view" in lines
     head = "complete -c byoc -n '__fish_seen_subcommand_from run'"
-    assert f"{head} -l precision -x -a 'f32 bf16 bf16x3'" in lines
+    assert f"{head} -l precision -x -a 'f32 bf16 bf16x3 tf32 f16'" in lines
     assert f"{head} -l json" in lines
     assert all(line.startswith("complete -c byoc -n ") for line in lines)

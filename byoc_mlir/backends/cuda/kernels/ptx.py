@@ -5,11 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget, emit_assembly
+from byoc_mlir.nvidia.gpu import ARCHITECTURE
 
-ARCHITECTURE = (7, 5)
-"""Lowest compute capability that kernels run on; code for it runs on all later ones."""
-
-_TARGET = CodegenTarget("nvptx64-nvidia-cuda", "sm_75", "")
+_MAJOR, _MINOR = ARCHITECTURE
+_TARGET = CodegenTarget("nvptx64-nvidia-cuda", f"sm_{_MAJOR}{_MINOR}", "")
 
 
 def ptx_of(module: ModuleOp) -> str:

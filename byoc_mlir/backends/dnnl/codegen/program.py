@@ -318,8 +318,8 @@ def _weight(op: ConstantOp) -> Weight:
 
 
 def _detail(found: SelectedPrimitive | OwnCode) -> OpDetail:
-    implementation, measured = found.implementation, found.op.milliseconds
-    milliseconds = None if measured is None else measured.value.data
+    implementation, latency = found.implementation, found.op.milliseconds
+    milliseconds = None if latency is None else latency.value.data
     layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout
     if isinstance(found.op, ConvolutionOp | QuantizedConvolutionOp) and found.op.too_large:

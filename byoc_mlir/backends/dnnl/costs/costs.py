@@ -1,27 +1,27 @@
-"""Costs of primitives: measured with oneDNN itself, or estimated where an estimate suffices.
+"""Costs of ops: estimated, or measured if the model was tuned.
 
 On several threads, load on one core delays the end of every run, so measurements are mostly noise.
-Layouts are therefore measured on one thread. Matmuls, whose cost depends on the threads, are
-measured on all of them.
+Layouts are therefore compared on one thread. Matmuls, whose cost depends on the threads, are
+compared on all of them.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
-from byoc_mlir.backends.dnnl.costs.measurements import Sample, current_measuring
-from byoc_mlir.backends.dnnl.costs.work import has_weights, unfolds_windows, work_of
+from byoc_mlir.backends.dnnl.costs.estimates import estimated_milliseconds
+from byoc_mlir.backends.dnnl.costs.measured import measured_milliseconds
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
     ConcatOp,
     ConvertOp,
     ConvolutionOp,
+    ExecutedOp,
     LookupOp,
     NormalizedConcatOp,
     QuantizedConvolutionOp,
@@ -30,7 +30,6 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.objects import find
-from byoc_mlir.backends.dnnl.library.timing import bench
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive, LayoutOf, Types
 from byoc_mlir.backends.dnnl.primitives.joins import can_join
 from byoc_mlir.backends.dnnl.primitives.normalizations import join_of
@@ -66,17 +65,6 @@ _UNWANTED_PENALTY = 1e6
 that its kernel does not support.
 """
 
-_REFERENCE_RATE = 1e4
-"""Approximate MACs or bytes per millisecond of reference code, which is never measured."""
-
-_SHARES = (("simple", 0.05), ("x64:gemm", 0.25), ("", 1.0))
-"""Assumed speed of an implementation before its first measurement, by the start of its name: a
-fraction of the speed of built-in kernels on this machine.
-"""
-
-_REORDER_SAMPLES = 2
-"""Number of reorders between two kinds of layout to measure before further ones are estimated."""
-
 
 @dataclass(frozen=True, order=True)
 class Cost:
@@ -85,7 +73,6 @@ class Cost:
     milliseconds: float
     algorithm: str = ""
     """Algorithm of a convolution or conversion; other ops have only one."""
-    is_measured: bool = False
     weight_bytes: int = field(default=0, compare=False)
     """Bytes of a convolution's packed weights."""
 
@@ -101,10 +88,11 @@ class Costs:
         self._engine = engine()
         self._choices = choices or Choices()
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
-        self._measuring = current_measuring()
-        self._sharing: dict[Hashable, int] = {}
-        """Number of convolutions that share the code of equal ones, counted at the first query."""
-        self._convolutions: dict[tuple[Hashable, tuple[str, ...]], Sequence[Cost]] = {}
+        self._equal: dict[Hashable, ConvolutionOp] = {}
+        """First one of equal convolutions."""
+        self._first: dict[ConvolutionOp, ConvolutionOp] = {}
+        """First one of the convolutions that are equal to a convolution."""
+        self._convolutions: dict[tuple[ConvolutionOp, tuple[str, ...]], Sequence[Cost]] = {}
         """Costs of equal convolutions by the layouts of their operands and results."""
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
@@ -120,8 +108,11 @@ class Costs:
     def decided(self, op: Operation) -> float:
         """Returns the milliseconds of an op as it is.
 
-        The layouts are those of the op's types, and the algorithm is the one that the op names.
+        The layouts are those of the op's types, and the algorithm is the one that the op names. If
+        a pass has recorded the latency, returns it.
         """
+        if isinstance(op, ExecutedOp) and op.milliseconds is not None:
+            return op.milliseconds.value.data
         if isinstance(op, ActivationOp):
             return activation_milliseconds(op)
         if isinstance(op, NormalizedConcatOp):
@@ -167,7 +158,9 @@ class Costs:
 
     def _convolution(self, op: ConvolutionOp, layout: LayoutOf) -> Sequence[Cost]:
         """Returns the cost of a convolution with each algorithm that supports it."""
-        key = _costed(op), tuple(map(layout, (*op.operands, op.output)))
+        if op not in self._first:
+            self._first[op] = self._equal.setdefault(_costed(op), op)
+        key = self._first[op], tuple(map(layout, (*op.operands, op.output)))
         if key not in self._convolutions:
             self._convolutions[key] = self._by_algorithm(op, layout)
         return self._convolutions[key]
@@ -215,9 +208,12 @@ class Costs:
 
     def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
         """Yields the costs of built-in kernels whose estimated gain justifies them."""
-        gain = ASSUMED.kernel_code / self._sharing_code(op)
+        kernels = list(candidates(op, layout))
+        if not kernels:
+            return
+        gain = ASSUMED.kernel_code / sharing_code(op)
         accepted = min(ASSUMED.estimate_margin * direct, direct - gain)
-        for kernel in candidates(op, layout):
+        for kernel in kernels:
             is_winograd = isinstance(kernel, Winograd)
             if kernel.is_heavy or (is_winograd and self._choices.winograd != MEASURED):
                 continue
@@ -225,12 +221,6 @@ class Costs:
             if milliseconds < accepted:
                 size = 4 * math.prod(kernel.weights_shape)
                 yield Cost(milliseconds, kernel.name, weight_bytes=size)
-
-    def _sharing_code(self, op: ConvolutionOp) -> int:
-        key = _costed(op)
-        if key not in self._sharing:
-            self._sharing[key] = sharing_code(op)
-        return self._sharing[key]
 
     def _channels_apart(
         self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float
@@ -277,20 +267,18 @@ class Costs:
         descriptor = find(described.call)
         if descriptor is None:
             return Cost(IMPOSSIBLE, algorithm)
-        milliseconds = self._milliseconds(described, descriptor)
-        known = self._measuring.known.exact(described.call, self._engine.threads)
         size = descriptor.descriptor(Arg.WEIGHTS).byte_size if algorithm else 0
-        return Cost(milliseconds, algorithm, known is not None, size)
+        measured = measured_milliseconds(described, descriptor, self._engine.threads)
+        if measured is not None:
+            return Cost(measured, algorithm, size)
+        milliseconds = self._estimated(described, descriptor)
+        if descriptor.implementation.startswith("ref"):
+            milliseconds += _REFERENCE_PENALTY
+        return Cost(milliseconds, algorithm, size)
 
-    def _milliseconds(
-        self, described: DescribedPrimitive, descriptor: PrimitiveDescriptor
-    ) -> float:
-        implementation = descriptor.implementation
-        if implementation.startswith("ref"):
-            return _REFERENCE_PENALTY + self._time(described, descriptor, implementation, 0)
-        if unfolds_windows(described, implementation):
-            return self._time(described, descriptor, f"{implementation}, unfolding", 0)
-        return self._time(described, descriptor, implementation, math.inf)
+    def _estimated(self, described: DescribedPrimitive, descriptor: PrimitiveDescriptor) -> float:
+        implementation, threads = descriptor.implementation, self._engine.threads
+        return estimated_milliseconds(described, implementation, threads, self._lanes)
 
     def reorder(self, value: SSAValue, old: str, new: str) -> float:
         """Returns the milliseconds of a reorder between two layouts; 0 if no element moves."""
@@ -302,45 +290,8 @@ class Costs:
         descriptor = find(described.call)
         if descriptor is None:
             return IMPOSSIBLE
-        return self._time(described, descriptor, f"{old} to {new}", _REORDER_SAMPLES)
-
-    def _time(
-        self,
-        described: DescribedPrimitive,
-        descriptor: PrimitiveDescriptor,
-        family: str,
-        most_samples: float,
-    ) -> float:
-        known, threads = self._measuring.known, self._engine.threads
-        found = known.exact(described.call, threads)
-        if found is not None:
-            return found
-        sample = Sample.of(described, family, threads, work_of(described))
-        estimate = known.alike(sample)
-        if estimate is not None:
-            return estimate
-        rate = known.rate(sample)
-        if rate.samples >= most_samples or self._measuring.seconds <= 0:
-            if rate.samples:
-                return rate.estimate(sample.work)
-            return self._assumed(described, descriptor)
-        start = time.thread_time()  # not the clock on the wall: neighbours would take the time
-        rival = known.shortest(sample) or math.inf
-        arguments, parameters = described.arguments, described.parameters
-        taken = bench.milliseconds(descriptor, arguments, parameters, rival)
-        self._measuring.seconds -= time.thread_time() - start
-        known.add(sample, taken)
-        return taken
-
-    def _assumed(self, described: DescribedPrimitive, descriptor: PrimitiveDescriptor) -> float:
-        """Estimates the time of an implementation that was never measured."""
-        name, threads = descriptor.implementation, self._engine.threads
-        if name.startswith("ref"):
-            return work_of(described) / (_REFERENCE_RATE * threads)
-        own = calibration(ConvolutionCalibration)
-        rate = own.products if has_weights(described) else own.transformed_bytes
-        share = next(share for start, share in _SHARES if name.startswith(start))
-        return ASSUMED.primitive_call + work_of(described) / (share * rate * threads)
+        measured = measured_milliseconds(described, descriptor, self._engine.threads)
+        return self._estimated(described, descriptor) if measured is None else measured
 
 
 def _costed(op: ConvolutionOp) -> Hashable:

@@ -66,7 +66,7 @@ class ExecutedOp(DnnlOp, ABC):
 
     - `threads`: the OpenMP threads that run it; by default, all threads of the run.
     - `concurrent`: it runs at the same time as the op before it, each on one thread.
-    - `milliseconds`: its measured latency on one thread.
+    - `milliseconds`: its latency on one thread, estimated or measured.
     - `implementation`: the name of its implementation, oneDNN's or ours.
     - `scratchpad_bytes`: the memory that it needs besides operands and results.
     - `offsets`: the offsets of its results in the region's workspace, in bytes; -1 for results in

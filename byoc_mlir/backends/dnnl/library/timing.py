@@ -1,4 +1,4 @@
-"""Latencies of primitives, measured in as few runs as the comparison needs."""
+"""Measurement of the latencies of primitives."""
 
 from __future__ import annotations
 
@@ -22,31 +22,17 @@ _ALIGNMENT = 64
 
 _ENOUGH_SECONDS, _MOST_RUNS = 0.004, 5
 
-_DOUBT = 0.5
-"""Fraction of a run by which a primitive must be slower than its rival before its measurement
-ends."""
 
-_WORTH_ENDING = _ENOUGH_SECONDS / _MOST_RUNS
-"""Minimum seconds of a measurement that may end early: ending a shorter one saves little, and a
-single interruption could decide."""
-
-
-def shortest_run(execute: Callable[[], None], clock: Callable[[], float], rival: float) -> float:
-    """Returns the seconds of the shortest run, after one warm-up run.
-
-    Args:
-        rival: the seconds of an alternative. The measurement ends early if its first runs are
-            clearly slower.
-    """
+def shortest_run(execute: Callable[[], None], clock: Callable[[], float]) -> float:
+    """Returns the seconds of the shortest run, after one warm-up run."""
     execute()
     best, spent = math.inf, 0.0
-    for runs in range(1, _MOST_RUNS + 1):
+    for _ in range(_MOST_RUNS):
         start = clock()
         execute()
         took = clock() - start
         best, spent = min(best, took), spent + took
-        is_behind = spent >= _WORTH_ENDING and best * runs > rival * (runs + _DOUBT)
-        if spent >= _ENOUGH_SECONDS or is_behind:
+        if spent >= _ENOUGH_SECONDS:
             break
     return best
 
@@ -79,13 +65,11 @@ class Bench:
         descriptor: PrimitiveDescriptor,
         arguments: tuple[int, ...],
         parameters: Mapping[int, MemoryDescriptor] | None = None,
-        rival: float = math.inf,
     ) -> float:
         """Returns the milliseconds of the shortest of a few executions with these arguments.
 
         Args:
             parameters: descriptors of arguments that the primitive descriptor does not describe.
-            rival: milliseconds of an alternative; a clearly slower primitive runs less often.
 
         Raises:
             ExecutionError: the library cannot create or run the primitive.
@@ -98,7 +82,7 @@ class Bench:
             }
             bound = BoundPrimitive(Primitive(descriptor), self._arrays(sizes), objects)
             with signals_held():  # some code of the library has its stack elsewhere
-                return 1e3 * shortest_run(bound.run, _clock(), rival / 1e3)
+                return 1e3 * shortest_run(bound.run, _clock())
 
     def release_memory(self) -> None:
         """Frees the memory for operands, which is as large as the largest weights measured."""

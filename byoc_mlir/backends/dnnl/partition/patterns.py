@@ -231,6 +231,21 @@ def _check_layer_norm(match: Match) -> str | None:
     return unsupported_types(match.root)
 
 
+@cache
+def _before_activation(anchor: str, bias: bool, scale: bool, residual: bool) -> Pattern:
+    """Returns the pattern of the ops before the activation; variants of a composite share it."""
+    whole: Pattern = is_op(anchor)(wildcard(), wildcard()).named("anchor")
+    if bias:
+        operand = (is_constant() | wildcard()).named("bias")
+        whole = is_op("nn.bias_add")(whole, operand) | whole + operand
+        whole = whole.named("biased")
+    if scale:
+        whole = _scaled(whole)
+    if residual:
+        whole = (whole + wildcard().named("residual")).named("summed")
+    return whole
+
+
 @dataclass(frozen=True)
 class _Variant:
     """Ops that follow an anchor op in a composite."""
@@ -260,15 +275,7 @@ class _Variant:
         return ANCHORS
 
     def _pattern(self, anchor: str) -> Pattern:
-        whole: Pattern = is_op(anchor)(wildcard(), wildcard()).named("anchor")
-        if self.bias:
-            bias = (is_constant() | wildcard()).named("bias")
-            whole = is_op("nn.bias_add")(whole, bias) | whole + bias
-            whole = whole.named("biased")
-        if self.scale:
-            whole = _scaled(whole)
-        if self.residual:
-            whole = (whole + wildcard().named("residual")).named("summed")
+        whole = _before_activation(anchor, self.bias, self.scale, self.residual)
         if self.activation:
             whole = ACTIVATIONS[self.activation](whole)
         if self.gates:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -49,7 +49,10 @@ class BoundDnnlWeights(RegionPass):
         growth = weight_growth(region)
         if math.isinf(growth) or self.convolution != MEASURED:
             return
-        offers = self._offers(region)
+        convolutions = [op for op in region.body.block.ops if isinstance(op, _Convolution)]
+        if all(op.algorithm.data == "direct" for op in convolutions):
+            return  # there is none with smaller weights
+        offers = self._offers(convolutions)
         most = growth * sum(plain_bytes(op.weights) for op in offers)
         if sum(some[op.algorithm.data].weight_bytes for op, some in offers.items()) <= most:
             return
@@ -59,7 +62,9 @@ class BoundDnnlWeights(RegionPass):
                 op.too_large = op.algorithm
                 decide(op, some[way.algorithm])
 
-    def _offers(self, region: FuncOp) -> Mapping[_Convolution, Mapping[str, Cost]]:
+    def _offers(
+        self, convolutions: Sequence[_Convolution]
+    ) -> Mapping[_Convolution, Mapping[str, Cost]]:
         """Returns the costs of each convolution by algorithm.
 
         Convolutions whose current algorithm has no cost are omitted.
@@ -67,11 +72,10 @@ class BoundDnnlWeights(RegionPass):
         costs = Costs(Choices(self.winograd, self.convolution))
         found: dict[_Convolution, Mapping[str, Cost]] = {}
         with openmp_threads(1):
-            for op in region.body.block.ops:
-                if isinstance(op, ConvolutionOp | QuantizedConvolutionOp):
-                    offers = {one.algorithm: one for one in costs.offers(op, layout_of)}
-                    if op.algorithm.data in offers:
-                        found[op] = offers
+            for op in convolutions:
+                offers = {one.algorithm: one for one in costs.offers(op, layout_of)}
+                if op.algorithm.data in offers:
+                    found[op] = offers
         return found
 
 

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import FloatAttr, StringAttr, f64
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
-from byoc_mlir.backends.dnnl.costs.costs import Cost, Costs
+from byoc_mlir.backends.dnnl.costs.costs import IMPOSSIBLE, Cost, Costs
 from byoc_mlir.backends.dnnl.dialect import (
     ConvertOp,
     ConvolutionOp,
@@ -25,7 +25,7 @@ from byoc_mlir.onednn.engine import openmp_threads
 class ChooseDnnlAlgorithms(RegionPass):
     """Chooses the algorithm of every convolution and conversion, in the planned layouts.
 
-    It also records the measured latencies of ops.
+    It also records the latencies of ops.
 
     Options:
         winograd, convolution: as the backend's options of these names.
@@ -52,7 +52,8 @@ class ChooseDnnlAlgorithms(RegionPass):
 
 
 def decide(op: ExecutedOp, cost: Cost) -> None:
-    """Records the algorithm of an op, and its latency if it was measured."""
+    """Records the algorithm of an op, and its latency if there is code for it."""
     if isinstance(op, ConvertOp | ConvolutionOp | QuantizedConvolutionOp):
         op.algorithm = StringAttr(cost.algorithm)
-    op.milliseconds = FloatAttr(round(cost.milliseconds, 4), f64) if cost.is_measured else None
+    is_possible = cost.milliseconds < IMPOSSIBLE
+    op.milliseconds = FloatAttr(round(cost.milliseconds, 4), f64) if is_possible else None

@@ -18,7 +18,8 @@ from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.limits import in_time
 from byoc_mlir.onednn.engine import openmp_threads
 
-_PACKINGS = ("ba", "any")
+_PACKINGS = ("any", "ba")
+"""Packings, the usually faster one first."""
 
 
 @dataclass(frozen=True)

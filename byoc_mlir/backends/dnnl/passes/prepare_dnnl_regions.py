@@ -16,7 +16,6 @@ from byoc_mlir.backends.dnnl.choices import (
     Layout,
     Winograd,
 )
-from byoc_mlir.backends.dnnl.costs.measurements import Measuring, current_measuring, measuring
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 from byoc_mlir.calibration import using_file
 from byoc_mlir.ir_dump import apply_pass
@@ -24,7 +23,7 @@ from byoc_mlir.ir_dump import apply_pass
 
 @dataclass(frozen=True)
 class PrepareDnnlRegions(ModulePass):
-    """Runs the passes of `pipeline` in their order, with a common time limit for measurements.
+    """Runs the passes of `pipeline` in their order.
 
     Options:
         threads: the OpenMP threads that will run the regions.
@@ -41,11 +40,7 @@ class PrepareDnnlRegions(ModulePass):
     calibration: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        with using_file(self.calibration):
-            self._apply(ctx, op, Measuring() if self.calibration else current_measuring())
-
-    def _apply(self, ctx: Context, op: ModuleOp, shared: Measuring) -> None:
         choices = Choices(self.winograd, self.convolution, self.layout, self.activation)
-        with measuring(shared):
+        with using_file(self.calibration):
             for pass_ in pipeline(self.threads, choices):
                 apply_pass(pass_, ctx, op)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, bf16, f32
 from xdsl.dialects.func import FuncOp
@@ -75,7 +75,7 @@ class SplitDnnlActivations(RegionPass):
             result.erase()
             bare.erase()
             return
-        decide(bare, cost if op.milliseconds is not None else replace(cost, is_measured=False))
+        decide(bare, cost)
         replace_located(op, bare, result)
 
     def _pays(self, split: float, op: PostOpsOp, activation: str, costs: Costs) -> bool:

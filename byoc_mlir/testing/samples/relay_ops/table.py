@@ -383,6 +383,12 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
         f"qnn.global_avg_pool{rank}d": list(quantised_pools([Sample(SPATIAL[rank])]))
         for rank in SPATIAL
     },
+    "fft": [
+        Sample((3, 60, 2)),
+        Sample((3, 60, 2), attributes={"inverse": True}),
+        Sample((3, 60, 1), attributes={"real": True}),
+        Sample((3, 61, 2), attributes={"real": True, "inverse": True}),
+    ],
     **QUANTISED_SAMPLES,
     **SAMPLES_WITH_PLACES,
     **VISION_SAMPLES,

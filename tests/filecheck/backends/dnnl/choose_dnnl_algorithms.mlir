@@ -14,7 +14,7 @@ func.func private @r(%x: tensor<1x16x8x8xf32, #dnnl.layout<"acdb">>) -> tensor<1
 // CHECK-NOT:   algorithm = "f4x3"
 // CHECK:       func.return
 
-// What is measured is written down.
+// The latency is written down.
 // DIRECT:      dnnl.convolution %x, {{.*}}milliseconds = {{[0-9.]+}}
 // DIRECT-NOT:  algorithm = "{{f|implicit|winograd}}
 // DIRECT:      func.return

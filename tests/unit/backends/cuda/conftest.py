@@ -2,25 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from helpers.cuda.fixtures import gpu
 
-import pytest
-from helpers.cuda.emulation import Record, emulated_text, recording_driver
-
-from byoc_mlir.backends.cuda import images
-from byoc_mlir.backends.cuda.driver import ENVIRONMENT_VARIABLE
-
-
-@pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Record]:
-    """Yields the record of a GPU that runs kernels on the processor, and checks that nothing is
-    left on it.
-    """
-    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(recording_driver()))
-    monkeypatch.setattr(images, "ptx_of", emulated_text)
-    record = Record()
-    record.forget()
-    before = record.held()
-    yield record
-    record.forget()
-    assert record.held() == before
+__all__ = ["gpu"]

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from helpers.cuda.emulation import Record
+from helpers.cuda.fixtures import forgotten_gpus
 from helpers.cuda.networks import kernels_of
 
-from byoc_mlir.backends.cuda import gpu as gpus
 from byoc_mlir.backends.cuda.device import CudaDevice
-from byoc_mlir.backends.cuda.driver import ENVIRONMENT_VARIABLE
 from byoc_mlir.backends.cuda.images import image_of, machine_code
+from byoc_mlir.nvidia.driver import ENVIRONMENT_VARIABLE
 from byoc_mlir.testing.networks import NETWORKS
 
+__all__ = ["forgotten_gpus"]
 
-@pytest.fixture(autouse=True)
-def _no_known_gpus() -> Iterator[None]:
-    gpus.forget_gpus()
-    yield
-    gpus.forget_gpus()
+pytestmark = pytest.mark.usefixtures("forgotten_gpus")
 
 
 def test_a_gpu_is_described(gpu: Record) -> None:
@@ -30,7 +26,6 @@ def test_a_gpu_is_described(gpu: Record) -> None:
     assert device.describe() == (
         "Recording GPU, compute capability 9.0, driver for CUDA 13.2, 8.0 GiB"
     )
-    assert device.capacity() == 8 << 30
     assert device.copy_milliseconds(10**7) == pytest.approx(1.01)
 
 
@@ -53,7 +48,6 @@ def test_a_reason_says_what_was_found(
     assert found is not None
     assert re.search(reason, found), found
     assert device.identity() == ""
-    assert device.capacity() is None
 
 
 def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

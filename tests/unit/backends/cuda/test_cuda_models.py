@@ -10,8 +10,8 @@ from helpers.cuda.emulation import Record
 from onnx import ModelProto, TensorProto, helper
 
 import byoc_mlir
-from byoc_mlir.backends.cuda.driver import ENVIRONMENT_VARIABLE
 from byoc_mlir.errors import ByocError
+from byoc_mlir.nvidia.driver import ENVIRONMENT_VARIABLE
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 

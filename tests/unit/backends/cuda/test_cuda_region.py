@@ -8,8 +8,8 @@ from helpers.cuda.emulation import Record
 from helpers.cuda.runs import DeviceError, RegionRun
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.backends.cuda.gpu import find_gpu
 from byoc_mlir.compiler.source import main_function
+from byoc_mlir.nvidia.gpu import find_gpu
 from byoc_mlir.testing.conformance.graph import CaseBuilder
 
 _OUT_OF_MEMORY, _LAUNCH_FAILED = 2, 719

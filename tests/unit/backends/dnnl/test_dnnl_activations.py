@@ -108,8 +108,8 @@ def test_3x3_convolutions_may_use_winograd() -> None:
     assert any("winograd:f4x3 + loop:swish" in one for one in found)
 
 
-def test_measured_choices() -> None:
-    """Checks the choice by measurement; with AVX-512, the library's Winograd fuses the
+def test_estimated_choices() -> None:
+    """Checks the choice by estimate; with AVX-512, the library's Winograd fuses the
     activation."""
     nodes = [node("Conv", "x w b", "c", pads=[1] * 4), *_swish("c", "y")]
     built = model(nodes, {"x": (1, 64, 40, 40)}, {"w": (64, 64, 3, 3), "b": (64,)})

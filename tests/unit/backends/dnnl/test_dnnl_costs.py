@@ -1,13 +1,19 @@
-"""Estimated times of convolutions."""
+"""Estimated latencies of primitives."""
 
 from __future__ import annotations
 
 import pytest
 from measured import measured
+from xdsl.dialects.builtin import ArrayAttr, TensorType, f32
+from xdsl.ir import Block
 from xdsl.parser import Parser
 
 from byoc_mlir.backends.dnnl.costs.costs import Costs
-from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp, layout_of
+from byoc_mlir.backends.dnnl.costs.estimates import estimated_milliseconds, work_of
+from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp, EltwiseAttr, layout_of
+from byoc_mlir.backends.dnnl.dialect.recurrent import LstmOp
+from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive
+from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 from byoc_mlir.calibration import Calibration, using
 from byoc_mlir.dialects import make_context
 from byoc_mlir.onednn.engine import openmp_threads
@@ -25,15 +31,20 @@ func.func private @r(%x: tensor<1x16x8x8xf32, #dnnl.layout<"acdb">>)
 WEIGHT_BYTES = 4 * 16 * 16 * 3 * 3
 
 
-def _direct(weight_bytes: float, threads: int) -> float:
-    """Returns the milliseconds of the library's code at a rate of `weight_bytes` per
-    millisecond."""
-    known = {"products": 1e6, "transformed_bytes": 1e6, "weight_bytes": weight_bytes}
+def _convolution() -> ConvolutionOp:
     context = make_context()
     context.load_dialect(DNNL)
     module = Parser(context, CONVOLUTION).parse_module()
     (op,) = (op for op in module.walk() if isinstance(op, ConvolutionOp))
-    calibration = Calibration(measured(convolutions=known), may_measure=False)
+    return op
+
+
+def _direct(weight_bytes: float, threads: int) -> float:
+    """Returns the milliseconds of the library's code at a rate of `weight_bytes` per
+    millisecond."""
+    known = {"products": 1e6, "transformed_bytes": 1e6, "weight_bytes": weight_bytes}
+    op = _convolution()
+    calibration = Calibration(measured(convolutions=known), is_fixed=True)
     with using(calibration), openmp_threads(threads):
         (direct,) = (one for one in Costs().offers(op, layout_of) if one.algorithm == "direct")
     return direct.milliseconds
@@ -46,3 +57,59 @@ def test_the_librarys_convolutions_read_their_weights_from_memory(threads: int) 
     """
     slow, fast = (_direct(weight_bytes, threads) for weight_bytes in (1e3, 1e9))
     assert slow - fast == pytest.approx(WEIGHT_BYTES / 1e3 / threads, rel=1e-3)
+
+
+def _described(op: ConvolutionOp) -> DescribedPrimitive:
+    described = primitive(op, layout_of)
+    assert described is not None
+    return described
+
+
+def _estimated(implementation: str, threads: int = 1, lanes: int = 8) -> float:
+    with using(Calibration(is_fixed=True)):
+        return estimated_milliseconds(_described(_convolution()), implementation, threads, lanes)
+
+
+@pytest.mark.parametrize(
+    ("slow", "fast"),
+    [
+        ("ref:any", "x64:gemm:jit"),
+        ("x64:gemm:jit", "jit:avx2"),
+        ("jit:sse41", "jit:avx2"),
+        ("brdgmm_dw:avx2", "jit_dw:avx2"),
+        ("brgconv:avx2", "brgconv:avx2_amx"),
+    ],
+)
+def test_implementations_differ_by_their_names(slow: str, fast: str) -> None:
+    assert _estimated(slow) > _estimated(fast)
+
+
+def test_shorter_vectors_are_slower_on_processors_with_longer_ones() -> None:
+    assert _estimated("jit:avx2", lanes=16) > 1.3 * _estimated("jit:avx512_core", lanes=16)
+
+
+def test_threads_share_the_work() -> None:
+    assert _estimated("ref:any", threads=2) == pytest.approx(_estimated("ref:any") / 2)
+
+
+def test_activations_as_post_ops_take_time() -> None:
+    plain, activated = _convolution(), _convolution()
+    activated.post_ops = ArrayAttr([EltwiseAttr.of("swish", 1.0)])
+    with using(Calibration(is_fixed=True)):
+        bare, fused = (
+            estimated_milliseconds(_described(op), "jit:avx2", 1, 8) for op in (plain, activated)
+        )
+    assert fused > bare
+
+
+@pytest.mark.parametrize(("steps", "batch"), [(5, 2), (5, 16), (9, 2)])
+def test_a_recurrent_layer_multiplies_at_each_step_for_each_entry(steps: int, batch: int) -> None:
+    block = Block(
+        arg_types=[
+            TensorType(f32, shape)
+            for shape in ([steps, batch, 3], [1, 1, 3, 4, 8], [1, 1, 8, 4, 8], [1, 1, 4, 8])
+        ]
+    )
+    described = primitive(LstmOp(block.args), layout_of)
+    assert described is not None
+    assert work_of(described) == steps * batch * (3 + 8) * 4 * 8

@@ -77,7 +77,7 @@ def test_resampling_in_what_is_returned() -> None:
 
 
 def check_lowered() -> None:
-    """Checks the measured layouts."""
+    """Checks the chosen layouts."""
     built = _branches(1)
     inputs = random_inputs(built)
     with byoc_mlir.compile(built, targets=("dnnl",), prune="off") as executable:

@@ -124,7 +124,7 @@ def test_bf16(level: str) -> None:
 
 
 def check_lowered() -> None:
-    """Checks the measured layout."""
+    """Checks the chosen layout."""
     built = dense_blocks()
     inputs = random_inputs(built)
     with byoc_mlir.compile(built, targets=("dnnl",), prune="off") as executable:

@@ -17,7 +17,7 @@ from byoc_mlir.backends.openblas import library
 from byoc_mlir.backends.openblas.blocks import block_for
 from byoc_mlir.backends.openblas.panels import panels
 from byoc_mlir.backends.openblas.products import BatchedGemm
-from byoc_mlir.calibration import Calibration, using
+from byoc_mlir.calibration import Calibration, measuring, using
 from byoc_mlir.dialects.relay.constant import borrow, is_borrowed
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.testing import run_conformance
@@ -153,11 +153,13 @@ def test_measured_blocks_are_kept() -> None:
         BatchedGemm(1, 48, 200, 300, (False, True), (False, False)),
     )
     with using(calibration):
-        first = block_for(product, may_pack=True)
+        assert block_for(product, may_pack=True) is None  # nothing is known yet
+        with measuring():
+            first = block_for(product, may_pack=True)
         assert block_for(product, may_pack=True) == first
     (known,) = calibration.group("openblas").values()
     assert (known.key, known.value) == ("openblas/48x200x300 panels", str(first or ""))
-    with using(Calibration(may_measure=False)):
+    with using(Calibration(is_fixed=True)), measuring():
         assert block_for(product, may_pack=True) is None
 
 

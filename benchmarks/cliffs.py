@@ -1,0 +1,242 @@
+"""Cases in which a compiled model once took many times as long as elsewhere, beside their peers.
+
+    python benchmarks/cliffs.py                         all cases, 1 and 2 threads
+    python benchmarks/cliffs.py --cases float16 text --threads 1 --rounds 30
+
+The peer is ONNX Runtime; for transforms it is the faster one of ONNX Runtime and NumPy. Calls are
+interleaved in one process; a ratio is that of the medians (see `--quantile`). The column `f32` of
+`float16` compares with the same op in `float32`. `sizes` runs a model with four batch sizes, and
+prints how many programs were compiled for one size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from measure import add_measuring_options
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+import byoc_mlir
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Feeds = Mapping[str, Array]
+Call = Callable[[], object]
+
+_TURN_SECONDS = 0.004
+"""Approximate duration of one engine's turn."""
+_ML = "ai.onnx.ml"
+_RNG = np.random.default_rng(0)
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add_measuring_options(parser)
+    parser.add_argument("--cases", nargs="+", choices=_CASES, default=tuple(_CASES))
+    options = parser.parse_args()
+    print("| case | threads | ours, us | peer, us | ratio | f32 |\n| --- " + "| ---: " * 5 + "|")
+    for threads in options.threads:
+        for case in options.cases:
+            for row in _CASES[case](threads, options):
+                print(row, flush=True)
+
+
+def _interleaved(calls: Mapping[str, Call], options: Namespace) -> dict[str, float]:
+    """Returns the microseconds of each call, at the quantile to compare."""
+    counts = {
+        name: max(1, round(_TURN_SECONDS / _seconds(call, 3))) for name, call in calls.items()
+    }
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(options.options):
+        for name, call in calls.items():
+            found[name].append(_seconds(call, counts[name]) * 1e6)
+    return {name: float(np.quantile(times, options.quantile)) for name, times in found.items()}
+
+
+def _seconds(call: Call, count: int) -> float:
+    call()
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - start) / count
+
+
+def _ours(model: ModelProto, feeds: Feeds, threads: int) -> Call:
+    executable = byoc_mlir.compile(model, threads=threads)
+    executable.run(feeds)
+    executable.wait()
+    return partial(executable.run, feeds)
+
+
+def _peer(model: ModelProto, feeds: Feeds, threads: int) -> Call:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return partial(session.run, None, dict(feeds))
+
+
+def _row(name: str, threads: int, found: Mapping[str, float], f32: float | None = None) -> str:
+    ours, peer = found["ours"], min(value for name, value in found.items() if name[0] == "~")
+    last = "" if f32 is None else f"{ours / f32:.2f}"
+    return f"| {name} | {threads} | {ours:.1f} | {peer:.1f} | {ours / peer:.2f} | {last} |"
+
+
+def _model(
+    nodes: list[NodeProto], feeds: Feeds, output: str = "y", opset: int = 20, **constants: Array
+) -> ModelProto:
+    """Returns a model whose first dimension is symbolic."""
+    inputs = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(array.dtype), ["n", *array.shape[1:]]
+        )
+        for name, array in feeds.items()
+    ]
+    known = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    outputs = [helper.make_empty_tensor_value_info(output)]
+    graph = helper.make_graph(nodes, "cliffs", inputs, outputs, known)
+    versions = [helper.make_opsetid("", opset), helper.make_opsetid(_ML, 3)]
+    return helper.make_model(graph, opset_imports=versions, ir_version=9)
+
+
+def _float16(threads: int, options: Namespace) -> Iterator[str]:
+    """Yields rows for element-wise ops, pools and reductions."""
+    window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4}
+    plain = "Floor Ceil Round Abs Relu Sqrt Exp Tanh Asinh Add Max"
+    ops: dict[str, dict[str, Any]] = {name: {} for name in plain.split()}
+    ops |= {"MaxPool": window, "AveragePool": window, "GlobalMaxPool": {}, "ReduceMax": {}}
+    ops |= {"ReduceSum": {}, "ArgMax": {"axis": 3}}
+    image = _RNG.standard_normal((1, 16, 128, 128))
+    for op, attributes in ops.items():
+        inputs = ["x", "x"] if op in ("Add", "Max") else ["x"]
+        node = helper.make_node(op, inputs, ["y"], **attributes)
+        calls: dict[str, Call] = {}
+        for dtype in (np.float16, np.float32):
+            feeds = {"x": image.astype(dtype)}
+            prefix = "ours" if dtype == np.float16 else "f32"
+            calls[prefix] = _ours(_model([node], feeds), feeds, threads)
+        feeds = {"x": image.astype(np.float16)}
+        try:
+            calls["~onnxruntime"] = _peer(_model([node], feeds), feeds, threads)
+        except Exception as error:  # it lacks some ops in f16, and raises classes of its own
+            print(f"| {op}: ONNX Runtime has none: {str(error)[:60]!r} |")
+            calls["~f32"] = calls["f32"]
+        found = _interleaved(calls, options)
+        yield _row(f"float16 {op}", threads, found, found["f32"])
+
+
+def _transforms(threads: int, options: Namespace) -> Iterator[str]:
+    """Yields rows for transforms of complex and real numbers, and their inverses."""
+    for length, rows in ((512, 64), (1000, 16), (4096, 16), (4099, 8), (16384, 4)):
+        for inverse, parts in ((0, 2), (1, 2), (0, 1)):
+            feeds = {"x": _RNG.standard_normal((rows, length, parts)).astype(np.float32)}
+            onesided = 2 - parts
+            node = helper.make_node(
+                "DFT", ["x", "", "axis"], ["y"], inverse=inverse, onesided=onesided
+            )
+            model = _model([node], feeds, axis=np.array(1))
+            numbers = (
+                feeds["x"][..., 0] + 1j * feeds["x"][..., 1] if parts == 2 else feeds["x"][..., 0]
+            )
+            numpy = np.fft.ifft if inverse else np.fft.fft if parts == 2 else np.fft.rfft
+            calls = {
+                "ours": _ours(model, feeds, threads),
+                "~numpy": partial(numpy, numbers, axis=1),
+                "~onnxruntime": _peer(model, feeds, threads),
+            }
+            kind = "inverse" if inverse else "complex" if parts == 2 else "real"
+            yield _row(f"DFT {length} {kind}", threads, _interleaved(calls, options))
+
+
+def _text(threads: int, options: Namespace) -> Iterator[str]:
+    """Yields rows for columns of strings."""
+    cities = [f"city {number}" for number in range(12)]
+    onehot = helper.make_node(
+        "OneHotEncoder", ["x"], ["y"], domain=_ML, cats_strings=cities, zeros=1
+    )
+    ordinal = helper.make_node(
+        *("LabelEncoder", ["x"], ["code"]),
+        domain=_ML,
+        keys_strings=cities,
+        values_floats=np.arange(12.0),
+    )
+    scaled = helper.make_node("Mul", ["code", "code"], ["y"])
+    for name, nodes in (("one-hot", [onehot]), ("ordinal", [ordinal, scaled])):
+        for rows in (1, 100, 1000):
+            feeds = {"x": _RNG.choice(cities, (rows, 3)).astype(object)}
+            model = _model(nodes, feeds)
+            yield _compared(f"{name}, {rows} rows", model, feeds, threads, options)
+
+
+def _tables(threads: int, options: Namespace) -> Iterator[str]:
+    """Yields rows for classical models on rows of numbers."""
+    weights = _RNG.standard_normal(16)
+    classifier = helper.make_node(
+        *("LinearClassifier", ["x"], ["label", "p"]),
+        domain=_ML,
+        coefficients=weights,
+        intercepts=[0.1, -0.1],
+        classlabels_ints=[0, 1],
+        post_transform="SOFTMAX",
+    )
+    maps = helper.make_node("ZipMap", ["p"], ["y"], domain=_ML, classlabels_int64s=[0, 1])
+    imputer = helper.make_node(
+        *("Imputer", ["x"], ["y"]),
+        domain=_ML,
+        imputed_value_floats=np.ones(8),
+        replaced_value_float=np.nan,
+    )
+    cases = {"linear": [classifier], "linear, maps": [classifier, maps], "imputer": [imputer]}
+    for name, nodes in cases.items():
+        for rows in (1, 100, 1000):
+            feeds = {"x": _RNG.standard_normal((rows, 8)).astype(np.float32)}
+            model = _model(nodes, feeds, "p" if name == "linear" else "y")
+            if name == "linear, maps":
+                _declare_maps(model)
+            yield _compared(f"{name}, {rows} rows", model, feeds, threads, options)
+
+
+def _declare_maps(model: ModelProto) -> None:
+    """Declares the output as a sequence of maps, as ONNX demands."""
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    kind = helper.make_map_type_proto(TensorProto.INT64, tensor)
+    model.graph.output[0].type.CopyFrom(helper.make_sequence_type_proto(kind))
+
+
+def _compared(name: str, model: ModelProto, feeds: Feeds, threads: int, options: Namespace) -> str:
+    calls = {"ours": _ours(model, feeds, threads), "~peer": _peer(model, feeds, threads)}
+    return _row(name, threads, _interleaved(calls, options))
+
+
+def _sizes(threads: int, options: Namespace) -> Iterator[str]:
+    """Yields the number of programs for four batch sizes of pools."""
+    del options
+    for name, pads in (("AveragePool", [0] * 4), ("AveragePool, padded", [1] * 4)):
+        node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=pads)
+        model = _model([node], {"x": np.zeros((1, 8, 7, 7), np.float32)})
+        with byoc_mlir.compile(model, threads=threads, cache=False) as executable:
+            for batch in (2, 3, 5, 7):
+                executable.run({"x": np.zeros((batch, 8, 7, 7), np.float32)})
+            fixed = sum(len(one.shapes) for one in executable.report().variants)
+        yield f"| {name}: programs for one size | {threads} | {fixed} | | | |"
+
+
+_CASES: Mapping[str, Callable[[int, Namespace], Iterator[str]]] = {
+    "float16": _float16,
+    "transforms": _transforms,
+    "text": _text,
+    "tables": _tables,
+    "sizes": _sizes,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Matmuls on NVIDIA GPUs by cuBLASLt. See `docs/dev-notes/cuda.md`."""

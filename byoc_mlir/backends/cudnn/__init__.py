@@ -1,0 +1,1 @@
+"""Convolutions on NVIDIA GPUs with cuDNN. See `docs/dev-notes/cuda.md`."""

@@ -1,0 +1,123 @@
+/* Preloaded library that counts events of a process, and makes one of them fail or end it.
+ *
+ * fault_arm(kind, at) starts to count; `at` is the number of the event that fails, 0 for none.
+ * fault_count() ends the count and returns it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+
+enum { OFF, FULL, READ_ONLY, VANISH, KILL_WRITER, MEMORY, INTERRUPT, TERMINATE, FORK };
+
+static volatile int kind = OFF;
+static volatile long seen, wanted;
+static const char *gone_from, *gone_to;
+
+void fault_arm(int what, long at, const char *from, const char *to) {
+  seen = 0, wanted = at, gone_from = from, gone_to = to, kind = what;
+}
+
+long fault_count(void) {
+  kind = OFF;
+  return seen;
+}
+
+static int is_wanted(void) { return ++seen == wanted; }
+
+/* Returns the error of an event of files, 0 for none. */
+static int file_event(void) {
+  int what = kind;
+  if (what == OFF || what >= MEMORY) return 0;
+  int now = is_wanted();
+  if (what == FULL) return wanted && seen >= wanted ? ENOSPC : 0; /* and it stays full */
+  if (what == READ_ONLY) return wanted && seen >= wanted ? EROFS : 0;
+  if (!now) return 0;
+  kind = OFF;
+  if (what == KILL_WRITER) syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+  if (what == VANISH) syscall(SYS_rename, gone_from, gone_to);
+  return 0;
+}
+
+/* True if an allocation has to fail. */
+static int memory_event(void) {
+  int what = kind;
+  if (what < MEMORY || !is_wanted()) return 0;
+  if (what == MEMORY) return 1;
+  kind = OFF;
+  if (what == FORK) syscall(SYS_fork);
+  if (what == INTERRUPT) syscall(SYS_kill, syscall(SYS_getpid), SIGINT);
+  if (what == TERMINATE) syscall(SYS_kill, syscall(SYS_getpid), SIGTERM);
+  return 0;
+}
+
+void *malloc(size_t size) {
+  if (memory_event()) return errno = ENOMEM, NULL;
+  return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size) {
+  if (memory_event()) return errno = ENOMEM, NULL;
+  return __libc_calloc(count, size);
+}
+
+void *realloc(void *old, size_t size) {
+  if (memory_event()) return errno = ENOMEM, NULL;
+  return __libc_realloc(old, size);
+}
+
+void *mmap(void *at, size_t size, int rights, int flags, int file, off_t offset) {
+  if ((flags & MAP_ANONYMOUS) && memory_event()) return errno = ENOMEM, MAP_FAILED;
+  return (void *)syscall(SYS_mmap, at, size, rights, flags, file, offset);
+}
+
+void *mmap64(void *at, size_t size, int rights, int flags, int file, off_t offset) {
+  return mmap(at, size, rights, flags, file, offset);
+}
+
+#define FAIL_OR(call)                          \
+  do {                                         \
+    int error = file_event();                  \
+    if (error) return errno = error, -1;       \
+    return (call);                             \
+  } while (0)
+
+static int opened(int folder, const char *path, int flags, int mode) {
+  if (flags & (O_CREAT | O_WRONLY | O_RDWR)) {
+    int error = file_event();
+    if (error) return errno = error, -1;
+  }
+  return syscall(SYS_openat, folder, path, flags, mode);
+}
+
+#define MODE(after)                            \
+  int mode = 0;                                \
+  if (flags & O_CREAT) {                       \
+    va_list list;                              \
+    va_start(list, after);                     \
+    mode = va_arg(list, int);                  \
+    va_end(list);                              \
+  }
+
+int open(const char *path, int flags, ...) { MODE(flags) return opened(AT_FDCWD, path, flags, mode); }
+int open64(const char *path, int flags, ...) { MODE(flags) return opened(AT_FDCWD, path, flags, mode); }
+int openat(int folder, const char *path, int flags, ...) { MODE(flags) return opened(folder, path, flags, mode); }
+int openat64(int folder, const char *path, int flags, ...) { MODE(flags) return opened(folder, path, flags, mode); }
+int rename(const char *from, const char *to) { FAIL_OR(syscall(SYS_rename, from, to)); }
+int renameat(int a, const char *from, int b, const char *to) { FAIL_OR(syscall(SYS_renameat2, a, from, b, to, 0)); }
+int mkdir(const char *path, mode_t mode) { FAIL_OR(syscall(SYS_mkdir, path, mode)); }
+int fsync(int file) { FAIL_OR(syscall(SYS_fsync, file)); }
+int ftruncate64(int file, off_t size) { FAIL_OR(syscall(SYS_ftruncate, file, size)); }
+ssize_t write(int file, const void *data, size_t size) {
+  if (file < 3) return syscall(SYS_write, file, data, size);
+  FAIL_OR(syscall(SYS_write, file, data, size));
+}

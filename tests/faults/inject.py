@@ -1,0 +1,246 @@
+"""Faults while a model is compiled, stored, loaded and run, one at each of many places.
+
+`python tests/faults/inject.py [--kind KIND] [--places N]` forks a process for each place. There it
+compiles and runs a model with a cache, and a preloaded library makes one event fail. The answer has
+to be right, or a typed error. Then another fork, without a fault, uses the same cache: its answer
+has to be right, and no unfinished file may have the name of an entry.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+import byoc_mlir
+from byoc_mlir.errors import ByocError, InternalError
+
+SOURCE = Path(__file__).with_name("faults.c")
+_OF_FILES = ("full", "read-only", "vanish", "kill-writer")
+KINDS = (
+    *_OF_FILES,
+    *("memory", "interrupt", "terminate", "fork"),
+)
+"""Kinds of faults, in the order of the library's numbers from 1 on; the first four fail at an
+operation on a file, the others at an allocation."""
+
+_HEADER = '<ir_version: 8, opset_import: ["": 17]>'
+
+
+def _models() -> dict[str, onnx.ModelProto]:
+    """Returns models with small constants, large ones, symbolic sizes, and several segments."""
+    rng = np.random.default_rng(0)
+    weights = {
+        name: numpy_helper.from_array(rng.standard_normal((8, columns)).astype(np.float32), "w")
+        for name, columns in (("small", 2), ("large", 1024))
+    }
+    texts = {
+        "small": "(float[4,8] x) => (float[4,2] y) { m = MatMul (x, w) y = Softmax (m) }",
+        "large": "(float[4,8] x) => (float[4,1024] y) { m = MatMul (x, w) y = Relu (m) }",
+        "symbolic": "(float[N,8] x) => (float[N,8] y) { e = Exp (x) y = Add (e, x) }",
+        "segments": """(float[N,8] x) => (float[M,K] y) {
+            r = Relu (x) n = NonZero (r) f = Cast <to = 1> (n) y = Exp (f) }""",
+    }
+    models = dict[str, onnx.ModelProto]()
+    for name, text in texts.items():
+        models[name] = onnx.parser.parse_model(f"{_HEADER} g {text}")
+        if name in weights:
+            models[name].graph.initializer.append(weights[name])
+    return models
+
+
+_SECONDS = 60.0
+_FORKED = "BYOC_FAULTS"
+
+
+@dataclass
+class Counts:
+    """Outcomes of one kind of fault."""
+
+    outcomes: Counter[str] = field(default_factory=Counter[str])
+    failures: list[str] = field(default_factory=list[str])
+
+
+def _library(folder: Path) -> Path:
+    path = folder / "faults.so"
+    command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(path), str(SOURCE)]
+    subprocess.run(command, check=True)
+    return path
+
+
+def _answer(model: onnx.ModelProto, cache: Path) -> list[Any]:
+    """Compiles a model with a cache, and runs it on one or two shapes."""
+    answers = list[Any]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with byoc_mlir.compile(model, targets=(), threads=1, cache=cache) as executable:
+            for rows in (4, 6, 1) if _is_symbolic(model) else (4,):
+                x = np.linspace(-2, 2, rows * 8, dtype=np.float32).reshape(rows, 8)
+                answers.append(executable.run({"x": x})["y"].copy())
+    return answers
+
+
+def _is_symbolic(model: onnx.ModelProto) -> bool:
+    return bool(model.graph.input[0].type.tensor_type.shape.dim[0].dim_param)
+
+
+def _in_fork(body: Callable[[], str]) -> str:
+    """Returns the text of a fork's outcome, or how the fork ended."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            devnull = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(devnull, 2)
+            text = body()
+            os.write(write, f"{text}\n".encode()[:2000])
+        finally:
+            os._exit(0)
+    os.close(write)
+    text = b""
+    while select.select([read], [], [], _SECONDS)[0]:
+        data = os.read(read, 4096)
+        if not data:
+            break
+        text += data
+    else:
+        os.kill(child, signal.SIGKILL)
+        text = b"HUNG"
+    os.close(read)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    said = " and ".join(sorted(set(text.decode().split("\n")) - {""}))
+    return said or (f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit {status}")
+
+
+class Injector:
+    """Runs a model with faults, and judges the outcomes."""
+
+    def __init__(self, library: str, model: onnx.ModelProto, folder: Path):
+        self._faults: Any = ctypes.CDLL(library)
+        self._faults.fault_arm.argtypes = [ctypes.c_int, ctypes.c_long] + [ctypes.c_char_p] * 2
+        self._faults.fault_count.restype = ctypes.c_long
+        self._model, self._cache, self._gone = model, folder / "cache", folder / "gone"
+        self._wanted = _answer(model, folder / "first")  # imports all that the forks need
+
+    def count(self, kind: str) -> int:
+        """Returns the number of events of a kind in a run without a fault."""
+        self._clear()
+        return int(_in_fork(lambda: str(self._attempt(kind, 0)[1])))
+
+    def inject(self, kind: str, at: int) -> tuple[str, str]:
+        """Returns the outcome of a run with a fault, and what is wrong, or ""."""
+        self._clear()
+        outcome = _in_fork(lambda: self._attempt(kind, at)[0])
+        wrong = "" if self._is_allowed(kind, outcome) else outcome
+        if self._gone.exists():
+            shutil.rmtree(self._gone)
+        after = _in_fork(lambda: self._attempt(kind, 0)[0])
+        if after != "right":
+            wrong += f"; the next run: {after}"
+        return outcome, wrong
+
+    def _attempt(self, kind: str, at: int) -> tuple[str, int]:
+        paths = str(self._cache).encode(), str(self._gone).encode()
+        self._faults.fault_arm(KINDS.index(kind) + 1, at, *paths)
+        count = 0
+        try:
+            try:
+                answers = _answer(self._model, self._cache)
+            finally:
+                count = self._faults.fault_count()
+            same = all(map(np.array_equal, answers, self._wanted))
+            return "right" if same else "WRONG VALUE", count
+        except InternalError as error:
+            return f"UNTYPED {error.__cause__!r}"[:300], count
+        except (ByocError, KeyboardInterrupt) as error:
+            return type(error).__name__, count
+        except BaseException as error:
+            return f"UNTYPED {error!r}"[:300], count
+
+    def _is_allowed(self, kind: str, outcome: str) -> bool:
+        if kind in ("kill-writer", "terminate") and outcome.startswith("killed by SIG"):
+            return True
+        if kind == "interrupt" and outcome == "KeyboardInterrupt":
+            return True
+        names = {"right", *(one.__name__ for one in _typed(ByocError))}
+        if kind in _OF_FILES and outcome == "ByocError":  # the folder that was given cannot be made
+            return True
+        return outcome in names - {"InternalError", "ByocError"}
+
+    def _clear(self) -> None:
+        for path in (self._cache, self._gone):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _typed(kind: type[ByocError]) -> Iterator[type[ByocError]]:
+    yield kind
+    for one in kind.__subclasses__():
+        yield from _typed(one)
+
+
+def _places(count: int, most: int) -> Sequence[int]:
+    """Returns up to `most` places among `count` events, evenly spread."""
+    if count <= most:
+        return range(1, count + 1)
+    return [1 + number * count // most for number in range(most)]
+
+
+def main() -> int:
+    """Runs models with faults, and prints the outcomes; returns 1 if any is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", action="append", choices=KINDS)
+    parser.add_argument("--places", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=1e9, help="of each kind, at most")
+    args = parser.parse_args()
+    if _FORKED not in os.environ:
+        with tempfile.TemporaryDirectory() as folder:
+            library = str(_library(Path(folder)))
+            variables = {**os.environ, "LD_PRELOAD": library, _FORKED: library}
+            return subprocess.run([sys.executable, *sys.argv], env=variables).returncode
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        injectors = {
+            name: Injector(os.environ[_FORKED], model, Path(folder) / name)
+            for name, model in _models().items()
+        }
+        for kind in args.kind or KINDS:
+            counts, end = Counts(), time.monotonic() + args.seconds
+            for name, injector in injectors.items():
+                events = injector.count(kind)
+                for at in _places(events, -(-args.places // len(injectors))):
+                    if time.monotonic() > end:
+                        break
+                    outcome, wrong = injector.inject(kind, at)
+                    counts.outcomes[outcome] += 1
+                    if wrong:
+                        counts.failures.append(f"{kind} {name} {at}/{events}: {wrong}")
+            listed = ", ".join(f"{name} {count}" for name, count in counts.outcomes.most_common())
+            sys.stdout.write(
+                "\n".join(
+                    [f"{kind}, {counts.outcomes.total()} places: {listed}", *counts.failures, ""]
+                )
+            )
+            sys.stdout.flush()
+            failed |= bool(counts.failures)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
