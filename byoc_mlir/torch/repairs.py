@@ -33,6 +33,9 @@ _COMPOSITES = (
     *(f"{name}.default" for name in ("column_stack", "dstack", "hstack", "vstack")),
     *(f"linalg_{name}.default" for name in ("matrix_power", "norm")),
     *(f"divide.{name}" for name in ("Tensor", "Scalar")),
+    *(f"fft_{name}.default" for name in ("fft2", "fftn", "ifft2", "ifftn", "ihfft2", "ihfftn")),
+    *(f"{name}.default" for name in ("adaptive_max_pool1d", "linalg_vander")),
+    *(f"special_{name}.default" for name in ("multigammaln", "polygamma")),
 )
 """Operations that stand for their parts: the exporter's forms fail, or drop what these need."""
 
@@ -101,7 +104,7 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
         aten._conj_physical.default: elementwise.conjugate,
         aten.squeeze.dims: _squeeze,
         aten.topk.default: _topk_of_scalar,
-        aten.cross_entropy_loss.default: _smoothed,
+        aten.cross_entropy_loss.default: _cross_entropy,
         aten.upsample_linear1d.vec: resizes.resize_1d,
         aten.upsample_bilinear2d.vec: resizes.aligned(aten.upsample_bilinear2d.vec),
         aten.upsample_trilinear3d.vec: resizes.aligned(aten.upsample_trilinear3d.vec),
@@ -157,7 +160,9 @@ def _extreme(form: Any) -> Callable[..., Any]:
 def _both_extremes(x: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Returns the least and the greatest element; `NotImplemented` along one axis."""
     axes = list(range(x.dim()))
-    if dim is not None or not axes:
+    if not axes:
+        return x.clone(), x.clone()
+    if dim is not None:
         return NotImplemented
     return pytorch().amin(x, axes, keepdim), pytorch().amax(x, axes, keepdim)
 
@@ -301,8 +306,9 @@ def _pad_complex(x: Any, pad: Sequence[int], value: float = 0) -> Any:
 
 
 def _squeeze(x: Any, dims: Sequence[int]) -> Any:
-    """Returns a copy if no axis goes, which the exporter has no form of."""
-    return NotImplemented if any(x.shape[dim] == 1 for dim in dims if x.dim()) else x.clone()
+    """Returns a view if no axis goes, which the exporter has no form of."""
+    is_changed = any(x.shape[dim] == 1 for dim in dims if x.dim())
+    return NotImplemented if is_changed else x.view(x.shape)
 
 
 def _topk_of_scalar(
@@ -314,11 +320,18 @@ def _topk_of_scalar(
     return x.clone(), pytorch().zeros_like(x, dtype=pytorch().int64)
 
 
-def _smoothed(
+def _cross_entropy(
     x: Any, labels: Any, *arguments: Any, label_smoothing: float = 0.0, **keywords: Any
 ) -> Any:
-    """Returns a loss of smoothed labels or probabilities, from the operations that PyTorch has."""
+    """Returns a loss of smoothed labels, probabilities or a single row, by others of PyTorch's
+    operations.
+    """
     label_smoothing = arguments[3] if len(arguments) > 3 else label_smoothing
+    if x.dim() == 1:
+        form = pytorch().ops.aten.cross_entropy_loss.default
+        keywords["label_smoothing"] = label_smoothing
+        rows = (x.unsqueeze(0), labels.unsqueeze(0))
+        return form(*rows, *arguments[:3], **keywords).reshape(())
     if not label_smoothing and not labels.is_floating_point():
         return NotImplemented
     torch = pytorch()

@@ -57,6 +57,15 @@ def lgamma(x: Any) -> Any:
     return torch.where(is_pole, inf, found)
 
 
+def mvlgamma(x: Any, p: int) -> Any:
+    """Returns the logarithm of the gamma function of `p` dimensions."""
+    return _in_double(partial(_mvlgamma, p))(x)
+
+
+def _mvlgamma(p: int, x: Any) -> Any:
+    return p * (p - 1) / 4 * log(pi) + sum(lgamma(x - number / 2) for number in range(p))
+
+
 def digamma(x: Any) -> Any:
     """Returns the derivative of the gamma function's logarithm."""
     torch = pytorch()
@@ -352,7 +361,10 @@ def decompositions(aten: Any) -> Mapping[Any, Callable[..., Any]]:
         name = f"chebyshev_polynomial_{kind}"
         functions[f"special_{name}"] = chebyshev(kind)
         functions[f"special_shifted_{name}"] = chebyshev(kind, shifted=True)
-    found: dict[Any, Callable[..., Any]] = {aten.polygamma.default: polygamma}
+    found: dict[Any, Callable[..., Any]] = {
+        aten.polygamma.default: polygamma,
+        aten.mvlgamma.default: mvlgamma,
+    }
     for name, function in functions.items():
         packet = getattr(aten, name)
         for overload in {"default", "x_scalar", "n_scalar"} & {*packet.overloads()}:
