@@ -21,7 +21,10 @@ from typing import TypeAlias
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends.region import constants_of, nodes_of, outputs_of
+from byoc_mlir.backends.registry import get_backend
+from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.errors import BackendError
 
@@ -42,8 +45,10 @@ def c_function(region: FuncOp, call: Call, packed: Sequence[str] | None = None) 
         packed: names for `CSource.constants`; by default, the region gets its own constants.
 
     Raises:
-        BackendError: with `packed`, an op reads a constant of the region.
+        BackendError: with `packed`, an op reads a constant of the region; or the region's backend
+            runs on a device, whose functions enqueue their work.
     """
+    _check_on_host(region)
     names: dict[SSAValue, str] = {value: f"in{i}" for i, value in enumerate(region.args)}
     if packed is None:
         names |= {op.output: f"const{i}" for i, op in enumerate(constants_of(region))}
@@ -81,3 +86,14 @@ def _named(value: SSAValue, names: Mapping[SSAValue, str], region: FuncOp) -> st
 
 def _bytes(value: SSAValue) -> int:
     return 4 * math.prod(shape_of(value))
+
+
+def _check_on_host(region: FuncOp) -> None:
+    compiler = region_compiler(region)
+    space = HOST_SPACE if compiler is None else get_backend(compiler).memory_space
+    if space != HOST_SPACE:
+        raise BackendError(
+            f"c_function generates code for the host's memory, but backend '{compiler}' runs on"
+            f" device '{space}'; generate C that enqueues the calls on its first parameter, the"
+            " queue"
+        )

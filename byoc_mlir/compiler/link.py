@@ -104,6 +104,7 @@ def assemble(build: Build) -> Program:
     """Assembles the program of a build that has passed all stages, for the shapes of its inputs."""
     codes, module, stages = build.codes, build.module, build.stages
     devices = tuple(build.uploads.devices(codes, module))
+    constant_bytes = {one.name: one.constant_bytes for one in devices}
     return Program(
         code=_object_code(build),
         cpu=target_cpu(),
@@ -125,7 +126,7 @@ def assemble(build: Build) -> Program:
         aliases=_aliases(build),
         report=replace(
             build.report,
-            devices=tuple(traffic_of(module, {one.name: one.constant_bytes for one in devices})),
+            devices=tuple(traffic_of(module, constant_bytes, build.imported.inputs)),
             compile_seconds=tuple(stages.seconds.items()),
             pass_seconds=tuple(stages.pass_seconds.items()),
         ),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from byoc_mlir.abi import Precision
 from byoc_mlir.backends import Backend, Setting, Target, backend_names, get_backend
 from byoc_mlir.calibration import Document
-from byoc_mlir.compiler.devices import check_devices, why_missing
+from byoc_mlir.compiler.devices import check_devices, why_unusable
 from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.runtime.system.threads import available_threads
@@ -36,6 +36,8 @@ class CompileOptions(Request):
     exact: tuple[str, ...] = ()
     is_default: bool = False
     """True if the caller named no targets."""
+    omitted: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Reasons of the targets that the compilation omits after all, by backend."""
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
@@ -75,9 +77,12 @@ class CompileOptions(Request):
         return CompileOptions(**{**said, **decided})
 
     def without_device(self, device: str) -> CompileOptions:
-        """Returns the options without the targets that run on a device."""
-        kept = (one for one in self.targets if get_backend(one).memory_space != device)
-        return replace(self, targets=tuple(kept))
+        """Returns the options without the targets that run on a device, which lacks memory."""
+        backends = {target: get_backend(target) for target in self.targets}
+        kept = tuple(name for name, one in backends.items() if one.memory_space != device)
+        reason = f"device '{device}' has too little memory"
+        omitted = {one.name: reason for name, one in backends.items() if name not in kept}
+        return replace(self, targets=kept, omitted={**self.omitted, **omitted})
 
 
 def _check_names(request: Request, targets: Sequence[str]) -> None:
@@ -161,20 +166,12 @@ def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
     used = [backend for backend in backends if backend.used_by_default]
     for backend in sorted(used, key=lambda backend: -backend.priority):
         name = backend.name
-        reason = backend.unavailable() or _why_missing(backend)
+        reason = why_unusable(backend)
         if reason is None:
             usable.append(name)
         else:
             missing[name] = reason
     return tuple(usable), missing
-
-
-def _why_missing(backend: Backend) -> str | None:
-    """Returns why a backend's device is missing, or why it cannot be loaded."""
-    try:
-        return why_missing(backend)
-    except BackendError as error:
-        return str(error)
 
 
 def _warn_of_missing(missing: Mapping[str, str]) -> None:

@@ -307,7 +307,7 @@ def generate(build: Build) -> None:
         build.codes, build.options.resident.values(), records=not build.options.profile
     )
     build.problems += regions.problems
-    build.report = build_report(build.imported, build.codes, build.problems)
+    build.report = build_report(build.imported, build.codes, build.problems, build.options.omitted)
     check_fallback(build.report, build.options.fallback, build.options.targets)
 
 

@@ -42,6 +42,9 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from byoc_mlir.errors import ByocError
+from byoc_mlir.runtime.devices import library_identity
+
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
@@ -82,22 +85,35 @@ class Device(ABC):
     def unavailable(self) -> str | None:
         """Returns why this machine has no such device and what to do, or `None`.
 
-        Models are compiled where the device is missing; it is needed to run them.
+        Models are compiled where the device is missing; it is needed to run them. By default, it
+        loads the library and calls `npu_identity`; with `module`, there always is a device.
         """
-        return None
+        if self.module() is not None:
+            return None
+        try:
+            found = library_identity(self.name, self.library())
+        except (ByocError, OSError) as error:
+            return str(error)
+        return None if found else f"{self.name}_identity returns an empty text: it finds no device"
 
     def describe(self) -> str:
-        """Returns one line on the device that was found, for `byoc doctor`."""
-        return "ready"
+        """Returns one line on the device that was found, for `byoc doctor`; by default, the
+        identity.
+        """
+        return self.identity() or "ready"
 
     def identity(self) -> str:
         """Returns the device, its driver and firmware, as `npu_identity` does where models run; ""
         where there is no device.
 
         A program in the cache serves one identity. A program that was compiled for one refuses to
-        load on another.
+        load on another. By default, it calls `npu_identity`, if the library can be loaded and
+        defines it.
         """
-        return ""
+        try:
+            return "" if self.module() is not None else library_identity(self.name, self.library())
+        except (ByocError, OSError):
+            return ""
 
     def copy_milliseconds(self, size: int) -> float | None:
         """Estimates the time of a copy of `size` bytes between host and device."""

@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.devices.base import Device
-from byoc_mlir.errors import BackendError
+from byoc_mlir.errors import BackendError, ByocError, DeviceError
 from byoc_mlir.names import meant
 from byoc_mlir.plugins import Plugins
+from byoc_mlir.runtime.devices import missing
 
 _devices = Plugins("device", Device, "byoc_mlir.devices", BackendError)
 
@@ -44,8 +45,24 @@ def identities(names: Iterable[str]) -> dict[str, str]:
 
     Raises:
         BackendError: as `get_device`.
+        DeviceError: as `identity_of`.
     """
-    return {name: get_device(name).identity() for name in sorted(set(names))}
+    return {name: identity_of(get_device(name)) for name in sorted(set(names))}
+
+
+def identity_of(device: Device) -> str:
+    """Returns the identity of a device on this machine.
+
+    Raises:
+        DeviceError: its class raises, as for a driver that is missing.
+    """
+    try:
+        return device.identity()
+    except ByocError:
+        raise
+    except Exception as error:  # code of another package, which may raise anything
+        reason = device.unavailable() or f"identity() raises {type(error).__name__}: {error}"
+        raise DeviceError(missing(device.name, reason)) from error
 
 
 def device_names() -> Sequence[str]:

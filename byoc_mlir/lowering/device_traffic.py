@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, MemRefType, ModuleOp, i64
@@ -13,6 +13,7 @@ from byoc_mlir.dialects.device_ops import TransferOp, WaitOp
 from byoc_mlir.dialects.relay.base import Ints
 from byoc_mlir.lowering.to_llvm.types import buffer_bytes
 from byoc_mlir.runtime.report import DeviceTraffic
+from byoc_mlir.tensors import TensorInfo
 
 
 def describe_traffic(module: ModuleOp, functions: Iterable[FuncOp]) -> None:
@@ -36,17 +37,25 @@ def describe_traffic(module: ModuleOp, functions: Iterable[FuncOp]) -> None:
         module.attributes[DEVICE_TRAFFIC] = DictionaryAttr(described)
 
 
-def traffic_of(module: ModuleOp, constant_bytes: Mapping[str, int]) -> Iterator[DeviceTraffic]:
+def traffic_of(
+    module: ModuleOp, constant_bytes: Mapping[str, int], inputs: Sequence[TensorInfo]
+) -> Iterator[DeviceTraffic]:
     """Yields what `describe_traffic` wrote.
 
     Args:
         constant_bytes: bytes of the constants on each device.
+        inputs: inputs of the model, with their memory spaces.
     """
     described = module.attributes.get(DEVICE_TRAFFIC)
     if isinstance(described, DictionaryAttr):
         for name, numbers in cast(dict[str, Ints], described.data).items():
             counted = list(numbers.get_values())
-            yield DeviceTraffic(name, *counted, constant_bytes=constant_bytes.get(name, 0))
+            yield DeviceTraffic(
+                name,
+                *counted,
+                constant_bytes=constant_bytes.get(name, 0),
+                resident_inputs=tuple(info.name for info in inputs if info.space == name),
+            )
 
 
 def transferred_bytes(transfer: TransferOp) -> int:

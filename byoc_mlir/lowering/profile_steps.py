@@ -129,8 +129,8 @@ class ProfileSteps(ModulePass):
     """Accumulates in slots of the context, for each step of a run, its nanoseconds and the time
     that other threads were busy. Runs on the linked module in the `llvm` dialect.
 
-    Steps are the calls in @main and its control flow that have an ONNX node, and the calls in a
-    region's function with the attribute `byoc.step`.
+    Steps are the calls with the attribute `byoc.step`, and those in @main and its control flow that
+    have an ONNX node.
 
     ```mlir
     llvm.func @main(%state: !llvm.ptr, %context: !llvm.ptr, …) -> i32 {
@@ -183,7 +183,7 @@ def _steps(function: llvm.FuncOp) -> Iterator[_Step]:
     for op in function.walk():
         if not isinstance(op, llvm.CallOp):
             continue
-        if STEP in op.attributes if is_region else node_names(op):
+        if STEP in op.attributes or (not is_region and node_names(op)):
             yield _Step(op, region, function.body.blocks[0].args[1], first)
 
 

@@ -228,6 +228,14 @@ class Handle(np.ndarray[Any, np.dtype[Any]]):
     owner: DeviceArray
 
 
+def on_host(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the outputs of a run, with copies of the arrays that are on devices."""
+    return {
+        name: value.numpy() if isinstance(value, DeviceArray) else value
+        for name, value in values.items()
+    }
+
+
 def is_on_device(value: Any) -> bool:
     """True if a value is an array in the memory of a device, not of the host."""
     if isinstance(value, DeviceArray):

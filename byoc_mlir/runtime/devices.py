@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
-from byoc_mlir.errors import DeviceError, ExecutionError
-from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice
+from byoc_mlir.errors import DeviceError, ExecutionError, IncompatibleArtifactError
+from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice, SharedLibrary
 from byoc_mlir.runtime.system.forks import ForkSafeLock
+from byoc_mlir.runtime.system.libraries import load_shared_library
 
 if TYPE_CHECKING:
     from byoc_mlir.runtime.device_array import DeviceFunctions
@@ -90,14 +93,43 @@ def functions_of(
     return {device.name: DeviceFunctions(device, state, code) for device in devices}
 
 
+def library_identity(name: str, library: Path | SharedLibrary) -> str:
+    """Returns what the function `identity` of a device's library returns.
+
+    Raises:
+        ExecutionError: the library cannot be loaded, or lacks the function.
+    """
+    shared = library if isinstance(library, SharedLibrary) else SharedLibrary(library)
+    try:
+        function = load_shared_library(shared)[f"{name}_identity"]
+    except AttributeError as error:
+        raise ExecutionError(f"the library {shared.path} lacks {name}_identity") from error
+    function.restype = ctypes.c_char_p
+    text = cast(bytes | None, function())
+    return text.decode(errors="replace") if text else ""
+
+
+def refuse_incomplete(devices: Sequence[ProgramDevice], function: str) -> None:
+    """Raises the error for a function of a device that its library does not define; returns for
+    others.
+    """
+    for device in devices:
+        if function.startswith(f"{device.name}_"):
+            raise DeviceError(
+                f"device '{device.name}': the library {device.library.path} lacks {function}"
+            )
+
+
 def check_identities(functions: Mapping[str, DeviceFunctions]) -> None:
     """Checks that the devices of this machine are those that a program was compiled for.
 
     Raises:
-        DeviceError: one is another.
+        DeviceError: one is another, or missing.
     """
     for one in functions.values():
         device, found = one.device, one.identity()
+        if not found and not device.identity:
+            raise DeviceError(missing(device.name, "its library finds none"))
         if device.identity and found != device.identity:
             raise DeviceError(
                 f"the program was compiled for device '{device.name}', {device.identity}; this"
@@ -118,7 +150,7 @@ def explaining_absence(devices: Sequence[ProgramDevice]) -> Generator[None]:
     """
     try:
         yield
-    except ExecutionError as error:
+    except (ExecutionError, IncompatibleArtifactError) as error:
         for device in devices:
             reason = _why_unavailable(device)
             if reason is not None:

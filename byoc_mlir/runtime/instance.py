@@ -345,7 +345,7 @@ class Instance:
         program = self.program
         libraries = [load_shared_library(library) for library in program.libraries]
         symbols = {
-            name: packed.ADDRESSES.get(name) or resolve_symbol(name, libraries)
+            name: packed.ADDRESSES.get(name) or self._resolved(name, libraries)
             for name in program.externals
         }
         for item in program.library_symbols:
@@ -353,6 +353,13 @@ class Instance:
         for region, callback in zip(program.python_regions, self._callbacks, strict=True):
             symbols[region.symbol] = function_address(callback)
         return symbols
+
+    def _resolved(self, name: str, libraries: Sequence[ctypes.CDLL]) -> int:
+        try:
+            return resolve_symbol(name, libraries)
+        except ExecutionError:
+            devices.refuse_incomplete(self.program.devices, name)
+            raise
 
     def _callback(self, region: PythonRegion) -> object:
         key = (region.loader, region.data)

@@ -111,18 +111,25 @@ class DeviceTraffic:
     waits: int = 0
     constant_bytes: int = 0
     """Bytes of constants, which are copied to the device once, where the program is loaded."""
+    resident_inputs: tuple[str, ...] = ()
+    """Inputs that stay on the device. A run with an array of the host for one of them copies it,
+    which the numbers omit."""
 
     def __str__(self) -> str:
         into = _counted(self.copies_in, self.bytes_in, "copy in", "copies in")
         out = _counted(self.copies_out, self.bytes_out, "copy out", "copies out")
         waits = f"{self.waits} wait{'' if self.waits == 1 else 's'}"
-        return f"{self.device}: {into}, {out}, {waits}; {self.constant_bytes:,} bytes of constants"
+        line = f"{self.device}: {into}, {out}, {waits}; {self.constant_bytes:,} bytes of constants"
+        if not self.resident_inputs:
+            return line
+        names = printable(", ".join(self.resident_inputs))
+        return f"{line}; each run with a host array for {names} copies it in, too"
 
     def plus(self, other: DeviceTraffic) -> DeviceTraffic:
         """Returns the sum of the traffic of two parts of a model."""
-        numbers = (name for name in asdict(self) if name != "device")
+        fields = (name for name in asdict(self) if name != "device")
         return DeviceTraffic(
-            self.device, *(getattr(self, name) + getattr(other, name) for name in numbers)
+            self.device, *(getattr(self, name) + getattr(other, name) for name in fields)
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -44,36 +45,46 @@ class Placement:
     """Times of the op's region, or of the region that it was in before it went back to the host."""
 
 
-def placements(module: ModuleOp) -> list[Placement]:
+def placements(module: ModuleOp, views: AbstractSet[Operation] = frozenset()) -> list[Placement]:
     """Returns a row for every op of the module that computes something, in program order.
 
     The rows of a region stand at its first call.
+
+    Args:
+        views: ops of host functions that are views, and get no row.
     """
     functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, FuncOp)}
     pending = {name: op for name, op in functions.items() if region_compiler(op) is not None}
     host = [op for name, op in functions.items() if name not in pending]
-    rows = [row for func in host for row in _in_function(func, pending)]
-    return rows + [row for func in list(pending.values()) for row in _in_function(func, {})]
+    rows = [row for func in host for row in _in_function(func, pending, views)]
+    rest = list(pending.values())
+    return rows + [row for func in rest for row in _in_function(func, {}, views)]
 
 
-def _in_function(func: FuncOp, regions: dict[str, FuncOp]) -> Iterator[Placement]:
+def _in_function(
+    func: FuncOp, regions: dict[str, FuncOp], views: AbstractSet[Operation]
+) -> Iterator[Placement]:
     times = times_of(func)
     for block in func.body.blocks:
-        for row in _in_block(block, region_compiler(func), func.sym_name.data, regions):
+        for row in _in_block(block, region_compiler(func), func.sym_name.data, regions, views):
             yield row if times is None else replace(row, times=times)
 
 
 def _in_block(
-    block: Block, compiler: str | None, symbol: str, regions: dict[str, FuncOp]
+    block: Block,
+    compiler: str | None,
+    symbol: str,
+    regions: dict[str, FuncOp],
+    views: AbstractSet[Operation],
 ) -> Iterator[Placement]:
     """Yields the rows of a block; `regions` are the regions without rows so far."""
     for op in block.ops:
         if isinstance(op, CallOp):
             called = regions.pop(op.callee.string_value(), None)
             if called is not None:
-                yield from _in_function(called, regions)
+                yield from _in_function(called, regions, views)
             continue
-        if is_annotation(op) or is_constant(op) or is_terminator(op):
+        if is_annotation(op) or is_constant(op) or is_terminator(op) or op in views:
             continue
         if isinstance(op, CompositeOp):
             name = op.composite_name.data
@@ -84,7 +95,7 @@ def _in_block(
         yield _row(op, compiler, symbol, "", op)
         for region in op.regions:
             for nested in region.blocks:
-                yield from _in_block(nested, compiler, symbol, regions)
+                yield from _in_block(nested, compiler, symbol, regions, views)
 
 
 def _row(

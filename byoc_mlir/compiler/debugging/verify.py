@@ -19,6 +19,7 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.frontend.order import needed_nodes
+from byoc_mlir.runtime.device_array import on_host
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.verification import Asked, Compared, FailingPart, Verification
 from byoc_mlir.tensors import StructureInfo, TensorInfo
@@ -178,7 +179,8 @@ def examine(
     source = request.model
     if not isinstance(source, str | Path | bytes | ModelProto) or _is_mlir(source):
         raise InvalidModelError("a model in MLIR has no other form to be compared with")
-    found = executable.run(asked.inputs)
+    found = on_host(executable.run(asked.inputs))
+    request = replace(request, resident={})  # what is compiled from here on is not the model
     inputs = {info.name: _as_given(info, asked.inputs[info.name]) for info in executable.inputs}
     whole = WholeModel(source)
     values = tensor_values(oracle, whole, inputs, request)
@@ -186,7 +188,8 @@ def examine(
     tolerance = Tolerance(asked.rtol, asked.atol, is_rounded)
     comparer = Comparer(whole, values, tolerance, executable.report())
     outputs = comparer.compared(found, whole.outputs)
-    others = [name for name in whole.outputs if name not in values]
+    compared = {one.tensor for one in outputs}
+    others = [name for name in whole.outputs if name not in compared]
     note = f"not compared, as they are no tensors: {', '.join(others)}" if others else ""
     verification = Verification(oracle, outputs, note=note)
     search = _Search(comparer, request, inputs)

@@ -192,8 +192,7 @@ def loaded_leaf(
         if request.fallback == "forbid":
             raise
         problem = f"no region runs on device '{error.device}': {error}"
-        if request.fallback == "warn":
-            warn_user(problem)
+        warn_user(problem)
         others = programs.without_device(error.device, problem)
         return loaded_leaf(inputs, outputs, others, request)
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends import Backend, CodegenContext
 from byoc_mlir.compiler.devices import device_of
+from byoc_mlir.compiler.partition.device_views import users, viewed
 from byoc_mlir.compiler.partition.host_costs import bytes_of, estimated_times
 from byoc_mlir.dialects.byoc import host_blocks, region_compiler
-from byoc_mlir.dialects.relay.transform import ReshapeOp
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.transforms.region_times import set_times
@@ -72,7 +72,7 @@ def _connected(regions: Iterable[_Region]) -> list[list[_Region]]:
     for region in regions:
         group = [region]
         for operand in region.call.operands:
-            owner = _root(operand).owner
+            owner = viewed(operand).owner
             source = groups.get(owner) if isinstance(owner, Operation) else None
             if source is not None and source is not group and _share_a_device(source[0], region):
                 group = [*source, *group]
@@ -114,24 +114,8 @@ def _copy_milliseconds(backend: Backend, sizes: Iterable[int]) -> float:
 def _crossing_bytes(regions: Sequence[_Region]) -> Iterator[int]:
     """Yields the size of each value that regions get from elsewhere, or others get from them."""
     calls = {region.call for region in regions}
-    operands = (_root(operand) for call in calls for operand in call.operands)
+    operands = (viewed(operand) for call in calls for operand in call.operands)
     inputs = dict.fromkeys(value for value in operands if value.owner not in calls)
     results = (result for call in calls for result in call.results)
-    outputs = (value for value in results if not calls.issuperset(_users(value)))
+    outputs = (value for value in results if not calls.issuperset(users(value)))
     yield from (bytes_of([value]) for value in (*inputs, *outputs))
-
-
-def _root(value: SSAValue) -> SSAValue:
-    """Returns the value that a chain of reshapes views."""
-    while isinstance(value.owner, ReshapeOp):
-        value = value.owner.operands[0]
-    return value
-
-
-def _users(value: SSAValue) -> Iterator[Operation]:
-    """Yields the ops that use a value, or a view of it."""
-    for use in value.uses:
-        if isinstance(use.operation, ReshapeOp):
-            yield from _users(use.operation.results[0])
-        else:
-            yield use.operation

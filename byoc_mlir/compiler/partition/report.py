@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
+from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends.base import OpDetail
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.request import Fallback
 from byoc_mlir.dialects.byoc import CompositeOp
+from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend.model import ImportedModel, ImportVariant, OnnxNode
 from byoc_mlir.names import printable
@@ -38,11 +41,15 @@ HEAVY_OPS = frozenset(
 models that come as IR.
 """
 
+UNASKED = "no backend was asked"
+"""Reason of a node on the host that no backend refused."""
+
 
 def build_report(
     imported: ImportedModel,
     codes: Sequence[RegionCode],
     problems: Sequence[str],
+    omitted: Mapping[str, str],
 ) -> Report:
     """Builds the report: a row for each node of the model, or for each op of IR without a model.
 
@@ -50,15 +57,17 @@ def build_report(
         imported: the imported model, whose module is partitioned.
         codes: the code of the module's regions.
         problems: problems of the compilation.
+        omitted: reasons of omitted backends, by name.
     """
     details: dict[str, list[OpDetail]] = {}
     for code in codes:
         for detail in code.details:
             for name in detail.nodes:
                 details.setdefault(name, []).append(detail)
+    views = _device_views(imported.module, codes)
     rows = [
         _with_details(row, details.get(row.node, ())) if row.region else row
-        for row in report_rows(imported.module, imported.nodes)
+        for row in report_rows(imported.module, imported.nodes, views)
     ]
     notes = [
         f"{', '.join(detail.nodes)}: {detail.note}"
@@ -74,12 +83,21 @@ def build_report(
     for placement in placements(imported.module):
         products[placement.precision] += placement.multiplications
     return Report(
-        tuple(_with_precision(row, kept) for row in rows),
+        tuple(_with_omitted(_with_precision(row, kept), omitted) for row in rows),
         (*problems, *notes),
         dict(sorted(composites.items())),
         {name: count for name, count in products.items() if count},
         _variants(imported.variant),
     )
+
+
+def _device_views(module: ModuleOp, codes: Sequence[RegionCode]) -> Mapping[Operation, str]:
+    regions = {code.symbol: code.space for code in codes if code.space != HOST_SPACE}
+    if not regions:
+        return {}
+    from byoc_mlir.compiler.partition.device_views import device_views  # few models need it
+
+    return device_views(module, regions)
 
 
 def _variants(variant: ImportVariant | None) -> tuple[Variant, ...]:
@@ -95,6 +113,15 @@ def _with_precision(row: ReportRow, kept: Mapping[str, str]) -> ReportRow:
     """
     reason = kept.get(row.node)
     return row if reason is None else replace(row, precision=f"{row.precision or 'f32'}: {reason}")
+
+
+def _with_omitted(row: ReportRow, omitted: Mapping[str, str]) -> ReportRow:
+    """Returns the row; if its node is on the host, with the reasons of omitted backends."""
+    if not omitted or row.placement != HOST or row.reason == CONTROL_FLOW:
+        return row
+    known = [] if row.reason == UNASKED else [row.reason]
+    reasons = [*known, *(f"{name}: {reason}" for name, reason in omitted.items())]
+    return replace(row, reason="; ".join(reasons))
 
 
 def _with_details(row: ReportRow, details: Sequence[OpDetail]) -> ReportRow:
@@ -129,28 +156,40 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
         )
 
 
-def report_rows(module: ModuleOp, nodes: Sequence[OnnxNode]) -> Sequence[ReportRow]:
+def report_rows(
+    module: ModuleOp, nodes: Sequence[OnnxNode], views: Mapping[Operation, str] | None = None
+) -> Sequence[ReportRow]:
     """Returns the placement of each node, from a partitioned module.
 
     Args:
         module: the module.
         nodes: result of the import for each node of the model; empty for IR without an ONNX model:
             then each op gets a row.
+        views: devices on which ops are views of values, by op.
     """
-    found = placements(module)
+    views = views or {}
+    found = placements(module, views.keys())
     if not nodes:
         return [_placed(", ".join(one.nodes) or "-", one.op, [one]) for one in found]
     of_node: dict[str, list[Placement]] = {}
     for placement in found:
         for name in placement.nodes:
             of_node.setdefault(name, []).append(placement)
+    viewed = {name: device for op, device in views.items() for name in node_names(op)}
     return [
-        replace(_row_of(node, of_node.get(node.name, ())), inputs=node.inputs, outputs=node.outputs)
+        replace(
+            _row_of(node, of_node.get(node.name, ()), viewed.get(node.name)),
+            inputs=node.inputs,
+            outputs=node.outputs,
+        )
         for node in nodes
     ]
 
 
-def _row_of(node: OnnxNode, ops: Sequence[Placement]) -> ReportRow:
+def _row_of(node: OnnxNode, ops: Sequence[Placement], viewed_on: str | None) -> ReportRow:
+    if node.status == "imported" and not ops and viewed_on is not None:
+        note = f"a view of a value on device '{viewed_on}'"
+        return ReportRow(node.name, node.op_type, "removed", reason=note)
     if node.status == "imported":
         return _placed(node.name, node.op_type, ops)
     return ReportRow(node.name, node.op_type, node.status, reason=node.note)
@@ -169,7 +208,7 @@ def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
         one = ops[0]
         where = (one.backend, one.region, one.composite, one.reason)
         return ReportRow(name, op_type, *where, precision=most, times=one.times)
-    reasons = "; ".join(one.reason or "no backend was asked" for one in on_host)
+    reasons = "; ".join(one.reason or UNASKED for one in on_host)
     reason = "; ".join(dict.fromkeys(reasons.split("; ")))  # ops of one node share many of them
     if len(on_host) < len(ops):
         reason = f"{len(on_host)} of its {len(ops)} ops: {reason}"

@@ -27,6 +27,7 @@ def read_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) 
     Raises:
         InvalidArtifactError: the file is no compiled model, or it is truncated or altered.
         IncompatibleArtifactError: this machine lacks a processor feature or a library.
+        DeviceError: this machine lacks a device.
     """
     container = read_container(file, name)
     shared = SharedFile(file, name, container.file)

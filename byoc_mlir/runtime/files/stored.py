@@ -8,6 +8,7 @@ from pathlib import Path
 
 from byoc_mlir.dims import parse_size
 from byoc_mlir.errors import InvalidArtifactError, UndecidedSizeError
+from byoc_mlir.runtime.devices import explaining_absence
 from byoc_mlir.runtime.files.serialise import Blob, Json, decode_fields, encode_fields
 from byoc_mlir.runtime.program import Code, Program
 from byoc_mlir.runtime.system.libraries import located
@@ -39,12 +40,14 @@ def decode_program(
         InvalidArtifactError: the document describes no program.
         IncompatibleArtifactError: the processor lacks a feature, or a library is missing or of
             another version.
+        DeviceError: this machine lacks a device.
     """
     program = decode_fields(Program, document, blobs, {_CODE: code})
     _check_shapes(program, name)
     _check_sizes(program, name)
     program.cpu.check(f"'{name}'")
-    libraries = tuple(located(library, folder) for library in program.libraries)
+    with explaining_absence(program.devices):
+        libraries = tuple(located(library, folder) for library in program.libraries)
     return replace(program, libraries=libraries)
 
 

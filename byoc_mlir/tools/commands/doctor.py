@@ -20,6 +20,7 @@ from byoc_mlir.backends.options import describe_options
 from byoc_mlir.calibration import using
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.calibration import calibration_of, kept_calibration
+from byoc_mlir.compiler.devices import why_unusable
 from byoc_mlir.devices import device_names, get_device
 from byoc_mlir.errors import BackendError, InvalidInputError
 from byoc_mlir.kernels.costs import MEASURED, calibration
@@ -158,7 +159,7 @@ def _backend(name: str) -> Iterator[tuple[str, str]]:
     except BackendError as error:
         yield f"backend {name}", str(error)
         return
-    yield f"backend {name}", backend.unavailable() or backend.describe()
+    yield f"backend {name}", why_unusable(backend) or backend.describe()
     for option in describe_options(backend.options):
         yield "", option
 

@@ -19,6 +19,7 @@ from byoc_mlir.abi import Precision
 from byoc_mlir.comparison import Difference, difference
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.progress import shown
+from byoc_mlir.runtime.device_array import on_host
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.verification import numbers
 from byoc_mlir.tools.commands.common import (
@@ -57,11 +58,11 @@ def run(args: argparse.Namespace) -> int:
             first = time.perf_counter() - start
             executable.wait()
             seconds = median_seconds(lambda: executable.run(inputs))
-        report = executable.report()
+        report, outputs = executable.report(), on_host(outputs)
     apart: Mapping[str, Difference] = {}
     if args.compare:
         with open_model(_changed(args, precision=args.compare)) as other:
-            apart = differences_of(outputs, other.run(inputs))
+            apart = differences_of(outputs, on_host(other.run(inputs)))
     if args.output:
         np.savez(args.output, allow_pickle=False, **outputs)
     if args.json:

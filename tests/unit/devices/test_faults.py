@@ -16,6 +16,7 @@ from device_models import (
 from fakenpu.control import Control, Fault
 
 import byoc_mlir
+from byoc_mlir.compiler.request import Fallback
 from byoc_mlir.errors import DeviceError, DeviceMemoryError
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.instance import Instance
@@ -35,6 +36,7 @@ WORDS = {
 MODEL = host_between_and_direct()
 
 
+@pytest.mark.filterwarnings("ignore:no region runs on device")
 @pytest.mark.parametrize("fault", WORDS, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("device", ["fakenpu", "fakenpu2"])
 def test_every_event_may_fail(device: str, fault: Fault) -> None:
@@ -73,11 +75,12 @@ def _fails(targets: tuple[str, ...], control: Control, fault: Fault, number: int
     return error is not None or fell_back
 
 
-def test_a_device_without_memory_is_left_out() -> None:
-    control = Control("fakenpu")
+@pytest.mark.parametrize("fallback", ["warn", "allow"])
+def test_a_device_without_memory_is_left_out(fallback: Fallback) -> None:
+    control, targets = Control("fakenpu"), ("fakenpu", "fakenpu2")
     with nothing_left():
         with control.fault(Fault.ALLOCATE), pytest.warns(UserWarning, match="no region"):
-            executable = byoc_mlir.compile(MODEL, targets=("fakenpu", "fakenpu2"))
+            executable = byoc_mlir.compile(MODEL, targets=targets, fallback=fallback)
         report = executable.report()
         checked_run(executable, MODEL)
         executable.close()
@@ -85,6 +88,9 @@ def test_a_device_without_memory_is_left_out() -> None:
     (warning,) = report.warnings
     assert warning.startswith("no region runs on device 'fakenpu': could not load: device")
     assert OUT_OF_MEMORY in warning
+    on_host = report.placed("host")
+    assert on_host
+    assert all("fakenpu: device 'fakenpu' has too little memory" in row.reason for row in on_host)
 
 
 def test_a_device_without_memory_is_an_error_where_fallbacks_are_forbidden() -> None:

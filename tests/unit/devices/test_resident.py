@@ -62,7 +62,11 @@ def test_an_array_of_the_host_is_copied_once() -> None:
         before = copies()
         found = executable.run(given)
         after = copies()
+        report = executable.report()
     assert (after[0] - before[0], after[1] - before[1]) == (1, 1)
+    (traffic,) = report.devices
+    assert (traffic.copies_in, traffic.resident_inputs) == (0, ("x",))
+    assert "; each run with a host array for x copies it in, too" in str(report)
     assert_agrees(found, run_onnxruntime(model, given), 1e-4)
 
 

@@ -189,7 +189,7 @@ def test_precisions() -> None:
     )
     imported = import_model(model)
     FakeQuantizationToInteger().apply(make_context(), imported.module)
-    report = build_report(imported, (), ())
+    report = build_report(imported, (), (), {})
     found = {row.node: row.precision for row in report if row.op_type == "MatMul"}
     reason = "its data is of int16, integer units take int8 and uint8"
     assert found == {"integers": "int8", "floats": f"f32: {reason}"}

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from dnnl_models import OWN_LAYOUTS, check, convolution, node
-from measured import measured
 from onnx import ModelProto, NodeProto
 
 import byoc_mlir
-from byoc_mlir.calibration import Calibration, write_calibration
-from byoc_mlir.compiler.calibration import calibration_of
+from byoc_mlir.backends.dnnl.costs import costs
 from byoc_mlir.testing.reference import random_inputs
 
 _EACH_LAYOUT = pytest.mark.parametrize("layout", OWN_LAYOUTS)
@@ -112,19 +110,14 @@ def test_padding_needs_channels_last() -> None:
     assert _algorithm(built, _target("blocked_8")) != "implicit_gemm"
 
 
-def test_it_is_taken_where_it_is_estimated_to_gain(tmp_path: Path) -> None:
-    """Checks the choice by the machine's calibration, on a convolution with enough MACs for a
-    kernel.
-    """
-    built, path = convolution((1, 256, 28, 28), 64, (1, 1)), tmp_path / "calibration.json"
-    target = _target(algorithm="measured")
-    _algorithm(built, target)
-    known = calibration_of(None).as_json()
-    for rate, expected in ((1e15, True), (1.0, False)):
-        costs = {"products": rate, "transformed_bytes": rate, "weight_bytes": rate}
-        asked = Calibration(measured(convolutions=costs)).as_json()
-        write_calibration(calibration_of({**known, **asked}), path)
-        assert (_algorithm(built, target, calibration=path) == "implicit_gemm") == expected
+@pytest.mark.parametrize(("milliseconds", "is_ours"), [(1e6, True), (1e-6, False)])
+def test_it_is_taken_where_it_is_estimated_to_gain(
+    monkeypatch: pytest.MonkeyPatch, milliseconds: float, is_ours: bool
+) -> None:
+    """Checks the choice by the estimate of the library's algorithm."""
+    monkeypatch.setattr(costs, "estimated_milliseconds", lambda *_: milliseconds)
+    built = convolution((1, 256, 28, 28), 64, (1, 1))
+    assert (_algorithm(built, _target(algorithm="measured")) == "implicit_gemm") == is_ours
 
 
 def test_eight_threads_get_the_same_bits() -> None:
