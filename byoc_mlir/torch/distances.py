@@ -29,9 +29,9 @@ def pdist(x: Any, power: float = 2) -> Any:
     count = x.shape[0]
     if not isinstance(count, int):
         return NotImplemented
-    parts = [_norm(x.narrow(0, 0, 0), power)]
-    parts += [_norm(x[row] - x[row + 1 :], power) for row in range(count - 1)]
-    return pytorch().cat(parts)
+    if count < 2:
+        return x.new_zeros(0)
+    return pytorch().cat([_norm(x[row] - x[row + 1 :], power) for row in range(count - 1)])
 
 
 def _norm(x: Any, power: float) -> Any:

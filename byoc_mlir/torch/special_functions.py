@@ -70,9 +70,7 @@ def digamma(x: Any) -> Any:
     """Returns the derivative of the gamma function's logarithm."""
     torch = pytorch()
     y = torch.where(x < 0.5, 1 - x, x)
-    shifted = y - y
-    for k in range(_SHIFT):
-        shifted = shifted - 1 / (y + k)
+    shifted = -sum(1 / (y + k) for k in range(_SHIFT))
     w = y + _SHIFT
     square = 1 / (w * w)
     series = sum(-one / (2 * n) * square**n for n, one in enumerate(_BERNOULLI, 1))
@@ -243,7 +241,7 @@ def _rational(x: Any, coefficients: tuple[Sequence[float], Sequence[float]]) -> 
 
 
 def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    result = x - x
+    result: Any = 0.0
     for one in reversed(coefficients):
         result = result * x + one
     return result
@@ -274,14 +272,16 @@ def bessel_i(order: int, *, scaled: bool) -> Callable[[Any], Any]:
         found = torch.where(size < _FEWEST_WAVES, close, distant)
         if order:
             found = torch.where(x < 0, -found, found)
-        return found if scaled else found * size.exp()
+        return (
+            found if scaled else torch.where(size.isinf(), x if order else size, found * size.exp())
+        )
 
     return function
 
 
 def _hankel(order: int, x: Any) -> Any:
     """Returns the asymptotic series of `sqrt(2 pi x) exp(-x) I(x)`."""
-    total = term = x - x + 1
+    total = term = pytorch().ones_like(x)
     for k in range(1, 16):
         term = term * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k * x)
         total = total + term
