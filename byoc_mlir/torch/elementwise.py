@@ -1,8 +1,8 @@
-"""Decompositions of element-wise operations: signs, angles, and extremes that pass over NaNs."""
+"""Decompositions of element-wise operations."""
 
 from __future__ import annotations
 
-from math import inf, pi
+from math import inf, log, pi
 from typing import Any
 
 from byoc_mlir.torch.tensors import pytorch
@@ -62,6 +62,26 @@ def fmin(a: Any, b: Any) -> Any:
     return torch.where(a.isnan(), b, torch.where(b.isnan(), a, torch.minimum(a, b)))
 
 
+def log_add_exp(a: Any, b: Any) -> Any:
+    """Returns the logarithm of a sum, without exponentials that overflow."""
+    torch = pytorch()
+    kind, (a, b) = torch.result_type(a, b), operands(a, b)
+    high = torch.maximum(a, b)
+    rest = torch.log1p(torch.exp(torch.minimum(a, b) - high))
+    return (high + torch.where(a == b, log(2), rest)).to(kind)
+
+
+def log_add_exp_2(a: Any, b: Any) -> Any:
+    """Returns what `log_add_exp` does, for base 2."""
+    kind, (a, b) = pytorch().result_type(a, b), operands(a, b)
+    return (log_add_exp(a * log(2), b * log(2)) / log(2)).to(kind)
+
+
+def conjugate(x: Any) -> Any:
+    """Returns the conjugate of complex numbers, and others as they are."""
+    return pytorch().complex(x.real, -x.imag) if x.is_complex() else x.clone()
+
+
 def _as_floats(*operands: Any) -> list[Any]:
     """Returns the operands in their common floating-point type."""
     torch = pytorch()
@@ -73,3 +93,19 @@ def _as_floats(*operands: Any) -> list[Any]:
 def _is_negative(x: Any) -> Any:
     """Returns a mask of the elements with a sign, -0 among them."""
     return (x < 0) | (1 / x < 0)
+
+
+def operands(*operands: Any) -> list[Any]:
+    """Returns operands as tensors of the type in which PyTorch computes."""
+    torch = pytorch()
+    kind = torch.result_type(*operands)
+    kind = torch.float32 if kind in (torch.float16, torch.bfloat16) else kind
+    return [as_tensor(one, kind) for one in operands]
+
+
+def as_tensor(value: Any, kind: Any) -> Any:
+    """Returns a tensor or a number as a tensor of a type."""
+    torch = pytorch()
+    if isinstance(value, torch.Tensor):
+        return value.to(kind)
+    return torch.full((), value, dtype=kind)

@@ -9,11 +9,20 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from math import ceil, log, prod
+from math import ceil
 from typing import Any
 
 from byoc_mlir.errors import NodeProblem
-from byoc_mlir.torch import elementwise
+from byoc_mlir.torch import (
+    distances,
+    elementwise,
+    order,
+    pools,
+    resizes,
+    scatters,
+    special_functions,
+)
+from byoc_mlir.torch.elementwise import as_tensor, operands
 from byoc_mlir.torch.places import place_of_node
 from byoc_mlir.torch.tensors import pytorch
 
@@ -23,6 +32,10 @@ _COMPOSITES = (
     *(f"atleast_{rank}d.Sequence" for rank in (1, 2, 3)),
     *(f"{name}.default" for name in ("column_stack", "dstack", "hstack", "vstack")),
     *(f"linalg_{name}.default" for name in ("matrix_power", "norm")),
+    *(f"divide.{name}" for name in ("Tensor", "Scalar")),
+    *(f"fft_{name}.default" for name in ("fft2", "fftn", "ifft2", "ifftn", "ihfft2", "ihfftn")),
+    *(f"{name}.default" for name in ("adaptive_max_pool1d", "linalg_vander")),
+    *(f"special_{name}.default" for name in ("multigammaln", "polygamma")),
 )
 """Operations that stand for their parts: the exporter's forms fail, or drop what these need."""
 
@@ -49,9 +62,9 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
         aten.linalg_vector_norm.default: _norm,
         aten.sort.stable: _sort,
         **{form: partial(form._op_dk, composite) for form in composites},
-        aten.logaddexp.default: _log_add_exp,
-        aten.logaddexp2.default: _log_add_exp_2,
-        aten.logcumsumexp.default: _log_cumsum_exp,
+        aten.logaddexp.default: elementwise.log_add_exp,
+        aten.logaddexp2.default: elementwise.log_add_exp_2,
+        aten.logcumsumexp.default: order.log_cumsum_exp,
         aten.scatter_reduce.two: _scatter_mean,
         aten.floor_divide.default: _floor_divide,
         aten.div.Tensor_mode: _divide,
@@ -60,13 +73,42 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
         aten.remainder.Scalar: _remainder,
         aten.softmax.int: _of_type(aten.softmax.int),
         aten.log_softmax.int: _of_type(aten.log_softmax.int),
-        aten.avg_pool2d.default: _pool(aten.avg_pool2d.default),
-        aten.avg_pool3d.default: _pool(aten.avg_pool3d.default),
-        aten.cross_entropy_loss.default: _smoothed,
-        aten.upsample_linear1d.vec: _resize_1d,
-        aten.upsample_bilinear2d.vec: _aligned(aten.upsample_bilinear2d.vec),
-        aten.upsample_trilinear3d.vec: _aligned(aten.upsample_trilinear3d.vec),
-        aten.upsample_bicubic2d.vec: _aligned(aten.upsample_bicubic2d.vec),
+        aten.avg_pool2d.default: pools.pool_with_divisor(aten.avg_pool2d.default),
+        aten.avg_pool3d.default: pools.pool_with_divisor(aten.avg_pool3d.default),
+        aten.adaptive_max_pool2d.default: pools.adaptive_max_pool,
+        aten.adaptive_max_pool3d.default: pools.adaptive_max_pool,
+        aten.adaptive_avg_pool3d.default: pools.adaptive_avg_pool,
+        aten._adaptive_avg_pool3d.default: pools.adaptive_avg_pool,
+        aten.cummax.default: order.cummax,
+        aten.cummin.default: order.cummin,
+        aten.cumprod.default: order.cumprod,
+        aten.kthvalue.default: order.kthvalue,
+        aten.median.dim: order.median,
+        aten.median.default: order.of_all(order.median),
+        aten.nanmedian.dim: order.nanmedian,
+        aten.nanmedian.default: order.of_all(order.nanmedian),
+        aten.searchsorted.Tensor: order.searchsorted,
+        aten.searchsorted.Scalar: order.searchsorted,
+        aten.bucketize.Tensor: order.bucketize,
+        aten.as_strided_scatter.default: scatters.as_strided_scatter,
+        aten.diagonal_scatter.default: scatters.diagonal_scatter,
+        aten.put.default: scatters.put,
+        aten.index_reduce.default: scatters.index_reduce,
+        aten.cdist.default: distances.cdist,
+        aten._cdist_forward.default: distances.cdist,
+        aten.pdist.default: distances.pdist,
+        aten._pdist_forward.default: distances.pdist,
+        aten.isin.Tensor_Tensor: order.isin,
+        **special_functions.decompositions(aten),
+        aten.constant_pad_nd.default: _pad_complex,
+        aten._conj_physical.default: elementwise.conjugate,
+        aten.squeeze.dims: _squeeze,
+        aten.topk.default: _topk_of_scalar,
+        aten.cross_entropy_loss.default: _cross_entropy,
+        aten.upsample_linear1d.vec: resizes.resize_1d,
+        aten.upsample_bilinear2d.vec: resizes.aligned(aten.upsample_bilinear2d.vec),
+        aten.upsample_trilinear3d.vec: resizes.aligned(aten.upsample_trilinear3d.vec),
+        aten.upsample_bicubic2d.vec: resizes.aligned(aten.upsample_bicubic2d.vec),
         aten._transformer_encoder_layer_fwd.default: _encoder_layer,
     }
 
@@ -118,7 +160,9 @@ def _extreme(form: Any) -> Callable[..., Any]:
 def _both_extremes(x: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Returns the least and the greatest element; `NotImplemented` along one axis."""
     axes = list(range(x.dim()))
-    if dim is not None or not axes:
+    if not axes:
+        return x.clone(), x.clone()
+    if dim is not None:
         return NotImplemented
     return pytorch().amin(x, axes, keepdim), pytorch().amax(x, axes, keepdim)
 
@@ -130,7 +174,7 @@ def _arange(*limits: Any, dtype: Any = None, **_: Any) -> Any:
     is_float = dtype.is_floating_point if dtype else float in map(type, limits)
     if not is_float or not all(isinstance(one, int | float) for one in limits):
         return NotImplemented
-    numbers = torch.arange(ceil((end - start) / step)) * _tensor(step, torch.float64) + start
+    numbers = torch.arange(ceil((end - start) / step)) * as_tensor(step, torch.float64) + start
     return numbers.to(dtype or torch.get_default_dtype())
 
 
@@ -138,7 +182,7 @@ def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) 
     """Returns a `linspace` of one step as a vector, which the exporter would make a scalar."""
     if steps != 1:
         return NotImplemented
-    return _tensor(start, dtype or pytorch().get_default_dtype()).reshape(1).clone()
+    return as_tensor(start, dtype or pytorch().get_default_dtype()).reshape(1).clone()
 
 
 def _logspace(
@@ -176,34 +220,6 @@ def _sort(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = Fals
     return pytorch().ops.aten.sort.default(x, dim, descending)
 
 
-def _log_add_exp(a: Any, b: Any) -> Any:
-    """Returns the logarithm of a sum, without exponentials that overflow."""
-    torch = pytorch()
-    kind, (a, b) = torch.result_type(a, b), _operands(a, b)
-    high = torch.maximum(a, b)
-    rest = torch.log1p(torch.exp(torch.minimum(a, b) - high))
-    return (high + torch.where(a == b, log(2), rest)).to(kind)
-
-
-def _log_add_exp_2(a: Any, b: Any) -> Any:
-    """Returns what `_log_add_exp` does, for base 2."""
-    kind, (a, b) = pytorch().result_type(a, b), _operands(a, b)
-    return (_log_add_exp(a * log(2), b * log(2)) / log(2)).to(kind)
-
-
-def _log_cumsum_exp(x: Any, dim: int) -> Any:
-    """Returns logarithms of sums from the first element on, in steps that double."""
-    torch, count = pytorch(), x.shape[dim] if x.dim() else 1
-    if not isinstance(count, int):
-        return NotImplemented
-    (sums, _), shift = _operands(x, x), 1
-    while shift < count:
-        first, last = (sums.narrow(dim, at, count - shift) for at in (0, shift))
-        both = (sums.narrow(dim, 0, shift), _log_add_exp(first, last))
-        sums, shift = torch.cat(both, dim), 2 * shift
-    return sums.to(x.dtype, copy=True)
-
-
 def _scatter_mean(
     x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
@@ -228,7 +244,7 @@ def _floor_divide(a: Any, b: Any) -> Any:
         return _floored(a, b)
     if isinstance(a, torch.Tensor):
         return NotImplemented
-    return torch.ops.aten.floor_divide.default(_tensor(a, kind), b)
+    return torch.ops.aten.floor_divide.default(as_tensor(a, kind), b)
 
 
 def _divide(a: Any, b: Any, rounding_mode: str | None) -> Any:
@@ -239,7 +255,7 @@ def _divide(a: Any, b: Any, rounding_mode: str | None) -> Any:
         return NotImplemented
     if kind.is_floating_point:
         return _floored(a, b) if rounding_mode == "floor" else NotImplemented
-    a, b = _operands(a, b)
+    a, b = operands(a, b)
     down = torch.ops.aten.floor_divide.default(a, b)
     if rounding_mode == "floor":
         return down
@@ -250,7 +266,7 @@ def _floored(a: Any, b: Any) -> Any:
     """Returns the quotient rounded down, from the exact remainder."""
     torch = pytorch()
     kind = torch.result_type(a, b)
-    a, b = _operands(a, b)
+    a, b = operands(a, b)
     rest, quotient = torch.fmod(a, b), a / b
     exact = (a - rest) / b
     exact = torch.where((rest != 0) & ((a < 0) != (b < 0)), exact - 1, exact)
@@ -266,26 +282,10 @@ def _remainder(a: Any, b: Any) -> Any:
     if not kind.is_floating_point:
         return NotImplemented
     if not isinstance(b, torch.Tensor):
-        b = _tensor(b, kind)  # PyTorch rounds it to that type
-    a, b = _operands(a, b)
+        b = as_tensor(b, kind)  # PyTorch rounds it to that type
+    a, b = operands(a, b)
     rest = torch.fmod(a, b)
     return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest).to(kind)
-
-
-def _operands(*operands: Any) -> list[Any]:
-    """Returns operands as tensors of the type in which PyTorch computes."""
-    torch = pytorch()
-    kind = torch.result_type(*operands)
-    kind = torch.float32 if kind in (torch.float16, torch.bfloat16) else kind
-    return [_tensor(one, kind) for one in operands]
-
-
-def _tensor(value: Any, kind: Any) -> Any:
-    """Returns a tensor or a number as a tensor of a type."""
-    torch = pytorch()
-    if isinstance(value, torch.Tensor):
-        return value.to(kind)
-    return torch.full((), value, dtype=kind)
 
 
 def _of_type(form: Any) -> Callable[..., Any]:
@@ -297,62 +297,48 @@ def _of_type(form: Any) -> Callable[..., Any]:
     return converted
 
 
-def _pool(form: Any) -> Callable[..., Any]:
-    """Returns an average pool with its own divisor, as a pool of padded windows."""
-
-    def pooled(
-        x: Any,
-        kernel: Sequence[int],
-        stride: Sequence[int] = (),
-        padding: Sequence[int] = (0,),
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor: int | None = None,
-    ) -> Any:
-        if divisor is None:
-            return NotImplemented
-        rank = int(form._schema.name[-2])
-        kernel, padding = (list(one) * (rank // len(one)) for one in (kernel, padding))
-        stride = list(stride) * (rank // max(len(stride), 1)) or kernel
-        pads: list[int] = []
-        for axis in reversed(range(rank)):
-            size, pad = x.shape[axis - rank], padding[axis]
-            extra = -(size + 2 * pad - kernel[axis]) % stride[axis] if ceil_mode else 0
-            pads += [pad, pad + extra if extra < kernel[axis] else pad]
-        padded = pytorch().ops.aten.constant_pad_nd.default(x, pads, 0.0)
-        return form(padded, kernel, stride) * (prod(kernel) / divisor)
-
-    return pooled
+def _pad_complex(x: Any, pad: Sequence[int], value: float = 0) -> Any:
+    """Returns padded complex numbers, as pairs of real ones."""
+    if not x.is_complex() or value:
+        return NotImplemented
+    torch = pytorch()
+    return torch.view_as_complex(torch.constant_pad_nd(torch.view_as_real(x), [0, 0, *pad]))
 
 
-def _smoothed(*arguments: Any, label_smoothing: float = 0.0, **keywords: Any) -> Any:
-    """Returns a loss with smoothed labels, from the operations that PyTorch has for it."""
-    label_smoothing = arguments[5] if len(arguments) > 5 else label_smoothing
-    if not label_smoothing:
+def _squeeze(x: Any, dims: Sequence[int]) -> Any:
+    """Returns a view if no axis goes, which the exporter has no form of."""
+    is_changed = any(x.shape[dim] == 1 for dim in dims if x.dim())
+    return NotImplemented if is_changed else x.view(x.shape)
+
+
+def _topk_of_scalar(
+    x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Any:
+    """Returns a scalar, and the index 0."""
+    if x.dim() or not k:
+        return NotImplemented
+    return x.clone(), pytorch().zeros_like(x, dtype=pytorch().int64)
+
+
+def _cross_entropy(
+    x: Any, labels: Any, *arguments: Any, label_smoothing: float = 0.0, **keywords: Any
+) -> Any:
+    """Returns a loss of smoothed labels, probabilities or a single row, by others of PyTorch's
+    operations.
+    """
+    label_smoothing = arguments[3] if len(arguments) > 3 else label_smoothing
+    if x.dim() == 1:
+        form = pytorch().ops.aten.cross_entropy_loss.default
+        keywords["label_smoothing"] = label_smoothing
+        rows = (x.unsqueeze(0), labels.unsqueeze(0))
+        return form(*rows, *arguments[:3], **keywords).reshape(())
+    if not label_smoothing and not labels.is_floating_point():
         return NotImplemented
     torch = pytorch()
     composite = torch._C.DispatchKey.CompositeImplicitAutograd
     form = torch.ops.aten.cross_entropy_loss.default
     keywords["label_smoothing"] = label_smoothing
-    return form._op_dk(composite, *arguments[:5], **keywords)
-
-
-def _resize_1d(x: Any, size: Any, align_corners: bool, scales: Any) -> Any:
-    form = pytorch().ops.aten.upsample_bilinear2d.vec
-    size, scales = (None if one is None else [1, *one] for one in (size, scales))
-    return form(x.unsqueeze(-2), size, align_corners, scales).squeeze(-2)
-
-
-def _aligned(form: Any) -> Callable[..., Any]:
-    """Returns a resize whose corners are aligned by sizes instead of scales."""
-
-    def resized(x: Any, size: Any, align_corners: bool, scales: Any) -> Any:
-        if not align_corners or scales is None:
-            return NotImplemented
-        sizes = zip(x.shape[2:], scales, strict=True)
-        return form(x, [int(one * scale) for one, scale in sizes], align_corners, None)
-
-    return resized
+    return form._op_dk(composite, x, labels, *arguments[:3], **keywords)
 
 
 def _encoder_layer(

@@ -6,8 +6,8 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import overload
 
-from xdsl.dialects.builtin import TensorType, i1
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import AnyFloat, TensorType, i1
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 from xdsl.utils.exceptions import VerifyException
@@ -74,6 +74,25 @@ class UnaryOp(DataOp, ABC):
 
     def infer_types(self) -> Sequence[Attribute]:
         return (self.data.type,)
+
+
+def check_float(op: Operation, value: SSAValue) -> None:
+    """Checks that a tensor has floats.
+
+    Raises:
+        VerifyException: its elements are integers or booleans.
+    """
+    element = tensor_type(value).element_type
+    if not isinstance(element, AnyFloat):
+        raise VerifyException(f"{op.name}: expected floats, found elements of type {element}")
+
+
+class FloatUnaryOp(UnaryOp, ABC):
+    """`data [...] -> output [...]` of floats."""
+
+    def infer_types(self) -> Sequence[Attribute]:
+        check_float(self, self.data)
+        return super().infer_types()
 
 
 class BroadcastOp(OneResultOp, ABC):
@@ -185,133 +204,133 @@ class SignOp(UnaryOp):
 
 
 @irdl_op_definition
-class ExpOp(UnaryOp):
+class ExpOp(FloatUnaryOp):
     """The exponential."""
 
     name = "relay.exp"
 
 
 @irdl_op_definition
-class LogOp(UnaryOp):
+class LogOp(FloatUnaryOp):
     """The natural logarithm."""
 
     name = "relay.log"
 
 
 @irdl_op_definition
-class Log1pOp(UnaryOp):
+class Log1pOp(FloatUnaryOp):
     """The natural logarithm of `1 + data`, also where `data` is small."""
 
     name = "relay.log1p"
 
 
 @irdl_op_definition
-class SqrtOp(UnaryOp):
+class SqrtOp(FloatUnaryOp):
     """The square root."""
 
     name = "relay.sqrt"
 
 
 @irdl_op_definition
-class RsqrtOp(UnaryOp):
+class RsqrtOp(FloatUnaryOp):
     """One over the square root."""
 
     name = "relay.rsqrt"
 
 
 @irdl_op_definition
-class TanhOp(UnaryOp):
+class TanhOp(FloatUnaryOp):
     """The hyperbolic tangent."""
 
     name = "relay.tanh"
 
 
 @irdl_op_definition
-class SigmoidOp(UnaryOp):
+class SigmoidOp(FloatUnaryOp):
     """`1 / (1 + exp(-data))`."""
 
     name = "relay.sigmoid"
 
 
 @irdl_op_definition
-class ErfOp(UnaryOp):
+class ErfOp(FloatUnaryOp):
     """The error function."""
 
     name = "relay.erf"
 
 
 @irdl_op_definition
-class SinOp(UnaryOp):
+class SinOp(FloatUnaryOp):
     """The sine, in radians."""
 
     name = "relay.sin"
 
 
 @irdl_op_definition
-class CosOp(UnaryOp):
+class CosOp(FloatUnaryOp):
     """The cosine, in radians."""
 
     name = "relay.cos"
 
 
 @irdl_op_definition
-class TanOp(UnaryOp):
+class TanOp(FloatUnaryOp):
     """The tangent, in radians."""
 
     name = "relay.tan"
 
 
 @irdl_op_definition
-class AsinOp(UnaryOp):
+class AsinOp(FloatUnaryOp):
     """The inverse sine."""
 
     name = "relay.asin"
 
 
 @irdl_op_definition
-class AcosOp(UnaryOp):
+class AcosOp(FloatUnaryOp):
     """The inverse cosine."""
 
     name = "relay.acos"
 
 
 @irdl_op_definition
-class AtanOp(UnaryOp):
+class AtanOp(FloatUnaryOp):
     """The inverse tangent."""
 
     name = "relay.atan"
 
 
 @irdl_op_definition
-class SinhOp(UnaryOp):
+class SinhOp(FloatUnaryOp):
     """The hyperbolic sine."""
 
     name = "relay.sinh"
 
 
 @irdl_op_definition
-class CoshOp(UnaryOp):
+class CoshOp(FloatUnaryOp):
     """The hyperbolic cosine."""
 
     name = "relay.cosh"
 
 
 @irdl_op_definition
-class AsinhOp(UnaryOp):
+class AsinhOp(FloatUnaryOp):
     """The inverse hyperbolic sine."""
 
     name = "relay.asinh"
 
 
 @irdl_op_definition
-class AcoshOp(UnaryOp):
+class AcoshOp(FloatUnaryOp):
     """The inverse hyperbolic cosine."""
 
     name = "relay.acosh"
 
 
 @irdl_op_definition
-class AtanhOp(UnaryOp):
+class AtanhOp(FloatUnaryOp):
     """The inverse hyperbolic tangent."""
 
     name = "relay.atanh"

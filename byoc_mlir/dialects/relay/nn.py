@@ -23,7 +23,13 @@ from byoc_mlir.dialects.relay.base import (
     tensor_type,
     type_sizes,
 )
-from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp, broadcast_shapes
+from byoc_mlir.dialects.relay.elementwise import (
+    BroadcastOp,
+    FloatUnaryOp,
+    UnaryOp,
+    broadcast_shapes,
+    check_float,
+)
 from byoc_mlir.dialects.relay.shape import agree
 
 
@@ -163,6 +169,7 @@ class LayerNormOp(AlongAxisOp, OneResultOp):
     epsilon = float_prop(1e-5)
 
     def infer_types(self) -> Sequence[Attribute]:
+        check_float(self, self.data)
         data = tensor_type(self.data)
         expected = tensor_of(data.element_type, type_sizes(data)[self.positive_axis :])
         for what, value in (("gamma", self.gamma), ("beta", self.beta)):
@@ -176,7 +183,7 @@ _LARGEST_SIZE = 2**31 - 1
 
 
 @irdl_op_definition
-class LrnOp(UnaryOp):
+class LrnOp(FloatUnaryOp):
     """Local response normalisation over `size` neighbours along `axis`.
 
     `data / (bias + alpha / size * sum(data²)) ** beta`; the window reaches `(size - 1) // 2`

@@ -23,7 +23,7 @@ from byoc_mlir.dialects.relay.base import (
     tensor_of,
     tensor_type,
 )
-from byoc_mlir.dialects.relay.elementwise import UnaryOp
+from byoc_mlir.dialects.relay.elementwise import FloatUnaryOp
 from byoc_mlir.dims import Size
 
 
@@ -118,7 +118,7 @@ class ArgminOp(ArgReduceOp):
     name = "relay.argmin"
 
 
-class SoftmaxLikeOp(AlongAxisOp, UnaryOp, ABC):
+class SoftmaxLikeOp(AlongAxisOp, FloatUnaryOp, ABC):
     """`data [...] -> output [...]`, normalised along `axis`."""
 
     axis = int_prop(-1)
