@@ -1,4 +1,4 @@
-"""Functions of floats refuse integers when a model is read, whoever contributed the op."""
+"""Functions of floats refuse integers when a model is read, those of other domains, too."""
 
 from __future__ import annotations
 
