@@ -1,4 +1,4 @@
-"""Buffers of the values between the nodes of a region."""
+"""Addresses of a region's values in native code, and buffers of those between its nodes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.region import nodes_of, outputs_of
+from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.kernels.arena import BufferRequest, plan_offsets
+from byoc_mlir.kernels.builder import FunctionBuilder
 
 
 def inner_offsets(region: FuncOp) -> tuple[Mapping[SSAValue, int], int]:
@@ -28,6 +30,24 @@ def inner_offsets(region: FuncOp) -> tuple[Mapping[SSAValue, int], int]:
     ]
     offsets, size = plan_offsets(requests)
     return {value: offset for (_, value), offset in zip(inner, offsets, strict=True)}, size
+
+
+def inner_addresses(
+    function: FunctionBuilder, workspace: SSAValue, offsets: Mapping[SSAValue, int]
+) -> dict[SSAValue | Weight, SSAValue]:
+    """Returns the addresses of the values between nodes."""
+    return {
+        value: function.offset(workspace, function.integer(offset))
+        for value, offset in offsets.items()
+    }
+
+
+def named_addresses(
+    region: FuncOp, constants: Sequence[Weight], tensors: Sequence[SSAValue]
+) -> dict[SSAValue | Weight, SSAValue]:
+    """Returns the addresses of constants, inputs and outputs, given in this order."""
+    named: Sequence[SSAValue | Weight] = (*constants, *region.args, *outputs_of(region))
+    return dict(zip(named, tensors, strict=True))
 
 
 def byte_count(value: SSAValue) -> int:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from byoc_mlir.abi import LOAD, OPEN, START, UNLOAD
+from byoc_mlir.abi import UNLOAD
 from byoc_mlir.backends.base import NativeCode, OpDetail
 from byoc_mlir.backends.cublaslt.calls import (
     CHOOSE,
@@ -22,26 +20,33 @@ from byoc_mlir.backends.cublaslt.calls import (
 )
 from byoc_mlir.backends.cublaslt.library import CUBLASLT
 from byoc_mlir.backends.cublaslt.matmuls import matmul_of
-from byoc_mlir.backends.inner_buffers import inner_offsets
+from byoc_mlir.backends.inner_buffers import inner_addresses, inner_offsets, named_addresses
 from byoc_mlir.backends.region import nodes_of, outputs_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.nvidia.driver import DriverCode, driver_library
+from byoc_mlir.nvidia.region_functions import (
+    WORKSPACE_SLOT,
+    define_load,
+    define_open,
+    define_start,
+)
 
-_WORKSPACE_SLOT, _FIRST_OPERATION_SLOT = 0, 1
-"""Context slots: the address of the workspace, then each matmul's descriptor."""
+_FIRST_OPERATION_SLOT = WORKSPACE_SLOT + 1
+"""First context slot of the matmuls' descriptors."""
 
 
 def region_code(region: FuncOp) -> NativeCode:
     """Returns the code of a region."""
     code = _RegionCode(region)
-    code.define_load()
-    code.define_open()
+    symbol, count = region.sym_name.data, len(code.matmuls)
+    tensors = len(code.constants) + len(region.args) + len(outputs_of(region))
+    define_load(code.driver, symbol, code.define_set_up)
+    define_open(code.module, symbol, code.describe)
     code.define_unload()
-    code.define_start()
-    count = len(code.matmuls)
+    define_start(code.driver, symbol, 3 + tensors, code.define_matmuls)
     return NativeCode(
         code.module.module,
         state_slots=count * STATE_SLOTS,
@@ -59,7 +64,7 @@ class _RegionCode:
         self.module = ModuleBuilder()
         self._symbol = region.sym_name.data
         self._region = region
-        self._driver = DriverCode(self.module, self._symbol)
+        self.driver = DriverCode(self.module, self._symbol)
         nodes = tuple(nodes_of(region))
         self.matmuls = tuple(map(matmul_of, nodes))
         self._results = tuple(op.results[0] for op in nodes)
@@ -78,19 +83,10 @@ class _RegionCode:
         """Returns the bytes of the values between matmuls and of the library's workspace."""
         return self._library_offset + max(one.workspace_bytes for one in self.matmuls)
 
-    def define_load(self) -> None:
-        """Defines `R_load(state)`, which keeps the primary context and the handle."""
-        function = self.module.function(LOAD.hook(self._symbol), (POINTER,))
-        (state,) = function.parameters
-        function.check(self._driver.enter(function))
-        status = function.call(self._define_set_up(), state)
-        self._driver.pop(function)
-        failed = function.failed(status)
-        function.when(failed, lambda: self._driver.release(function))
-        function.finish(status)
-
-    def _define_set_up(self) -> str:
-        """Defines the function that chooses the algorithms in the current context."""
+    def define_set_up(self) -> str:
+        """Defines the function that gets the handle and chooses the algorithms; returns its
+        symbol.
+        """
         function = self.module.function(f"{self._symbol}_set_up", (POINTER,), internal=True)
         function.check(function.call(RETAIN))
         status = function.call(self._define_choices(), *function.parameters)
@@ -109,45 +105,31 @@ class _RegionCode:
         function.finish(function.integer(0, i32))
         return name
 
-    def define_open(self) -> None:
-        """Defines `R_open(state, context, workspace)`, which describes the operations."""
-        function = self.module.function(OPEN.hook(self._symbol), (POINTER,) * 3)
-        _, context, workspace = function.parameters
-        function.store(workspace, function.slot(context, _WORKSPACE_SLOT))
+    def describe(self, function: FunctionBuilder, context: SSAValue) -> None:
+        """Adds code that describes the operations in a context."""
         for number, table in enumerate(self._tables):
             operation = _operation(function, context, number)
             function.check(function.call(DESCRIBE, operation, function.address(table)))
-        function.finish(function.integer(0, i32))
 
     def define_unload(self) -> None:
         """Defines `R_unload(state)`."""
         function = self.module.function(UNLOAD.hook(self._symbol), (POINTER,), result=VOID)
-        self._driver.enter(function)
+        self.driver.enter(function)
         function.do(RELEASE)
-        self._driver.leave(function)
-        self._driver.release(function)
+        self.driver.leave(function)
+        self.driver.release(function)
         function.finish()
 
-    def define_start(self) -> None:
-        """Defines `R_start(state, context, queue, …)`, which enqueues the matmuls."""
-        tensors = len(self._region.args) + len(outputs_of(self._region))
-        count = 3 + len(self.constants) + tensors
-        function = self.module.function(f"{self._symbol}_{START}", (POINTER,) * count)
-        queue = function.parameters[2]
-        function.check(self._driver.enter_queue(function, queue))
-        status = function.call(self._define_matmuls(count), *function.parameters)
-        self._driver.pop(function)
-        function.finish(status)
-
-    def _define_matmuls(self, parameters: int) -> str:
-        """Defines the function that enqueues the matmuls in the current context."""
+    def define_matmuls(self, parameters: int) -> str:
+        """Defines the function that enqueues the matmuls in the current context; returns its
+        symbol.
+        """
         name = f"{self._symbol}_matmuls"
         function = self.module.function(name, (POINTER,) * parameters, internal=True)
         state, context, queue, *tensors = function.parameters
-        addresses = self._addresses(function, tensors)
-        workspace = function.pointer(context, _WORKSPACE_SLOT)
-        for value, offset in self._offsets.items():
-            addresses[value] = function.offset(workspace, function.integer(offset))
+        workspace = function.pointer(context, WORKSPACE_SLOT)
+        named = named_addresses(self._region, self.constants, tensors)
+        addresses = {**named, **inner_addresses(function, workspace, self._offsets)}
         library = function.offset(workspace, function.integer(self._library_offset))
         pairs = zip(self.matmuls, self._results, strict=True)
         for number, (matmul, result) in enumerate(pairs):
@@ -165,14 +147,6 @@ class _RegionCode:
             function.check(status)
         function.finish(function.integer(0, i32))
         return name
-
-    def _addresses(
-        self, function: FunctionBuilder, tensors: Sequence[SSAValue]
-    ) -> dict[SSAValue | Weight, SSAValue]:
-        """Returns the addresses of constants, inputs and outputs, the parameters of `R_start`."""
-        outputs = outputs_of(self._region)
-        named: Sequence[SSAValue | Weight] = (*self.constants, *self._region.args, *outputs)
-        return dict(zip(named, tensors, strict=True))
 
 
 def _operation(function: FunctionBuilder, context: SSAValue, number: int) -> SSAValue:

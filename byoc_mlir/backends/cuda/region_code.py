@@ -7,18 +7,24 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.abi import LOAD, OPEN, START, UNLOAD
+from byoc_mlir.abi import UNLOAD
 from byoc_mlir.backends.base import NativeCode, OpDetail
 from byoc_mlir.backends.cuda.kernels.compile import Launch, Place, RegionKernels, Space
 from byoc_mlir.backends.cuda.kernels.map_to_grid import BLOCK_THREADS
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.nvidia.driver import DriverCode, driver_library
+from byoc_mlir.nvidia.region_functions import (
+    WORKSPACE_SLOT,
+    define_load,
+    define_open,
+    define_start,
+)
 
 _MODULE_SLOT, _FIRST_FUNCTION_SLOT = 0, 1
 """State slots: the loaded kernels, then each kernel's function."""
 
-_WORKSPACE_SLOT, _CONTEXT_SLOTS = 0, 1
+_CONTEXT_SLOTS = 1
 
 
 def region_code(symbol: str, kernels: RegionKernels, image: bytes, tensors: int) -> NativeCode:
@@ -30,11 +36,11 @@ def region_code(symbol: str, kernels: RegionKernels, image: bytes, tensors: int)
         image: the kernels in a format that the driver loads.
         tensors: number of its inputs and outputs.
     """
-    code = _RegionCode(symbol, kernels, image, tensors)
-    code.define_load()
-    code.define_open()
+    code = _RegionCode(symbol, kernels, image)
+    define_load(code.driver, symbol, code.define_find)
+    define_open(code.module, symbol)
     code.define_unload()
-    code.define_start()
+    define_start(code.driver, symbol, 3 + len(kernels.constants) + tensors, code.define_launches)
     return NativeCode(
         code.module.module,
         state_slots=_FIRST_FUNCTION_SLOT + len(kernels.kernels),
@@ -47,28 +53,18 @@ def region_code(symbol: str, kernels: RegionKernels, image: bytes, tensors: int)
 
 
 class _RegionCode:
-    def __init__(self, symbol: str, kernels: RegionKernels, image: bytes, tensors: int):
+    def __init__(self, symbol: str, kernels: RegionKernels, image: bytes):
         self.module = ModuleBuilder()
         self._symbol, self._kernels, self._image = symbol, kernels, image
-        self._tensors = tensors
-        self._driver = DriverCode(self.module, symbol)
+        self.driver = DriverCode(self.module, symbol)
         self._slots: Mapping[str, int] = {
             name: _FIRST_FUNCTION_SLOT + number for number, name in enumerate(kernels.kernels)
         }
 
-    def define_load(self) -> None:
-        """Defines `R_load(state)`, which loads the kernels; they keep the primary context."""
-        function = self.module.function(LOAD.hook(self._symbol), (POINTER,))
-        (state,) = function.parameters
-        function.check(self._driver.enter(function))
-        status = function.call(self._define_find(), state)
-        self._driver.pop(function)
-        failed = function.failed(status)
-        function.when(failed, lambda: self._driver.release(function))
-        function.finish(status)
-
-    def _define_find(self) -> str:
-        """Defines the function that loads the kernels in the current context."""
+    def define_find(self) -> str:
+        """Defines the function that loads the kernels in the current context; returns its
+        symbol.
+        """
         name = f"{self._symbol}_find"
         image = self.module.data(f"{self._symbol}_image", self._image)
         function = self.module.function(name, (POINTER,), internal=True)
@@ -88,35 +84,20 @@ class _RegionCode:
         function.finish(status)
         return name
 
-    def define_open(self) -> None:
-        """Defines `R_open(state, context, workspace)`, which notes the workspace."""
-        function = self.module.function(OPEN.hook(self._symbol), (POINTER,) * 3)
-        _, context, workspace = function.parameters
-        function.store(workspace, function.slot(context, _WORKSPACE_SLOT))
-        function.finish(function.integer(0, i32))
-
     def define_unload(self) -> None:
         """Defines `R_unload(state)`."""
         function = self.module.function(UNLOAD.hook(self._symbol), (POINTER,), result=VOID)
         (state,) = function.parameters
-        self._driver.enter(function)
+        self.driver.enter(function)
         _unload(function, function.pointer(state, _MODULE_SLOT))
-        self._driver.leave(function)
-        self._driver.release(function)
+        self.driver.leave(function)
+        self.driver.release(function)
         function.finish()
 
-    def define_start(self) -> None:
-        """Defines `R_start(state, context, queue, …)`, which enqueues the launches."""
-        count = 3 + len(self._kernels.constants) + self._tensors
-        function = self.module.function(f"{self._symbol}_{START}", (POINTER,) * count)
-        queue = function.parameters[2]
-        function.check(self._driver.enter_queue(function, queue))
-        status = function.call(self._define_launches(count), *function.parameters)
-        self._driver.pop(function)
-        function.finish(status)
-
-    def _define_launches(self, parameters: int) -> str:
-        """Defines the function that launches the kernels in the current context."""
+    def define_launches(self, parameters: int) -> str:
+        """Defines the function that launches the kernels in the current context; returns its
+        symbol.
+        """
         name = f"{self._symbol}_launches"
         function = self.module.function(name, (POINTER,) * parameters, internal=True)
         most = max((len(launch.arguments) for launch in self._kernels.launches), default=1)
@@ -154,7 +135,7 @@ class _RegionCode:
             return tensors[place.index]
         if place.space is Space.TENSOR:
             return tensors[len(self._kernels.constants) + place.index]
-        base = function.pointer(context, _WORKSPACE_SLOT)
+        base = function.pointer(context, WORKSPACE_SLOT)
         return function.offset(base, function.integer(place.index))
 
 

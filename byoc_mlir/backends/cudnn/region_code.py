@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from itertools import accumulate
 
@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.abi import LOAD, OPEN, START, UNLOAD
+from byoc_mlir.abi import LOAD, START, UNLOAD
 from byoc_mlir.backends.base import NativeCode, OpDetail
 from byoc_mlir.backends.cudnn.calls import (
     BEGIN,
@@ -23,15 +23,16 @@ from byoc_mlir.backends.cudnn.calls import (
 from byoc_mlir.backends.cudnn.convolutions import Call, call_of
 from byoc_mlir.backends.cudnn.library import CUDNN, load_cudnn
 from byoc_mlir.backends.cudnn.plans import plan_of
-from byoc_mlir.backends.inner_buffers import inner_offsets
+from byoc_mlir.backends.inner_buffers import inner_addresses, inner_offsets, named_addresses
 from byoc_mlir.backends.region import nodes_of, outputs_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.nvidia.driver import driver_library
+from byoc_mlir.nvidia.region_functions import WORKSPACE_SLOT, define_open
 
-_WORKSPACE_SLOT, _CONTEXT_SLOTS = 0, 1
+_CONTEXT_SLOTS = 1
 
 
 def generator() -> Callable[[FuncOp], NativeCode]:
@@ -52,7 +53,7 @@ def _region_code(region: FuncOp, shared: ModuleBuilder) -> NativeCode:
     """
     code = _RegionCode(region)
     code.define_load()
-    code.define_open()
+    define_open(code.module, region.sym_name.data)
     code.define_unload()
     code.define_start()
     nodes = (node_names(op) for op in nodes_of(region))
@@ -101,13 +102,6 @@ class _RegionCode:
         count = function.integer(len(self.plans))
         function.finish(function.call(LOAD_PLANS, state, *tables, count))
 
-    def define_open(self) -> None:
-        """Defines `R_open(state, context, workspace)`, which notes the workspace."""
-        function = self.module.function(OPEN.hook(self._symbol), (POINTER,) * 3)
-        _, context, workspace = function.parameters
-        function.store(workspace, function.slot(context, _WORKSPACE_SLOT))
-        function.finish(function.integer(0, i32))
-
     def define_unload(self) -> None:
         """Defines `R_unload(state)`."""
         function = self.module.function(UNLOAD.hook(self._symbol), (POINTER,), result=VOID)
@@ -130,8 +124,9 @@ class _RegionCode:
         name = f"{self._symbol}_runs"
         function = self.module.function(name, parameters, internal=True)
         state, context, _, *tensors = function.parameters
-        workspace = function.pointer(context, _WORKSPACE_SLOT)
-        addresses = self._addresses(function, workspace, tensors)
+        workspace = function.pointer(context, WORKSPACE_SLOT)
+        named = named_addresses(self._region, self.constants, tensors)
+        addresses = {**named, **inner_addresses(function, workspace, self._offsets)}
         library = function.offset(workspace, function.integer(self._library_offset))
         slots = function.stack_slots(max(len(call.operands) for call in self._calls))
         for number, call in enumerate(self._calls):
@@ -150,17 +145,3 @@ class _RegionCode:
         if not self.module.has(name):
             self.module.table(name, roles)
         return function.address(name)
-
-    def _addresses(
-        self, function: FunctionBuilder, workspace: SSAValue, tensors: Sequence[SSAValue]
-    ) -> Mapping[SSAValue | Weight, SSAValue]:
-        """Returns the addresses of constants, inputs and outputs, the parameters of `R_start`, and
-        of the values between convolutions.
-        """
-        outputs = outputs_of(self._region)
-        named: Sequence[SSAValue | Weight] = (*self.constants, *self._region.args, *outputs)
-        inner = {
-            value: function.offset(workspace, function.integer(offset))
-            for value, offset in self._offsets.items()
-        }
-        return {**dict(zip(named, tensors, strict=True)), **inner}
