@@ -11,8 +11,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import VECTORISED
-from byoc_mlir.lowering.llvm_ir.parts import COPIED_OPS
-from byoc_mlir.lowering.symbols import is_internal
+from byoc_mlir.lowering.llvm_ir.parts import is_inlined, op_count
 
 
 class MarkVectorisedFunctions(ModulePass):
@@ -44,18 +43,12 @@ class MarkVectorisedFunctions(ModulePass):
             for function in op.ops
             if isinstance(function, llvm.FuncOp) and function.body.blocks
         }
-        short = {name for name, function in functions.items() if _is_inlined(function)}
+        short = {
+            name for name, function in functions.items() if is_inlined(function, op_count(function))
+        }
         for name, function in functions.items():
             if name not in short and not _gains(function, short):
                 function.attributes[VECTORISED] = UnitAttr()
-
-
-def _is_inlined(function: llvm.FuncOp) -> bool:
-    said = {*function.properties, *function.attributes}
-    if "always_inline" in said:
-        return True
-    size = sum(len(block.ops) for block in function.body.blocks)
-    return is_internal(function) and size <= COPIED_OPS and "no_inline" not in said
 
 
 def _gains(function: llvm.FuncOp, short: AbstractSet[str]) -> bool:

@@ -54,7 +54,7 @@ def cut(module: ModuleOp) -> Sequence[ModulePart]:
     """
     ops = {symbol_of(op): op for op in module.body.block.ops}
     defined = {name: op for name, op in ops.items() if not is_declaration(op)}
-    sizes = {name: _size(op) for name, op in defined.items()}
+    sizes = {name: op_count(op) for name, op in defined.items()}
     mentioned = {name: frozenset(mentioned_symbols(op)) for name, op in defined.items()}
     variables = {name for name, op in defined.items() if _is_variable(op)}
     copied = {
@@ -78,7 +78,8 @@ def cut(module: ModuleOp) -> Sequence[ModulePart]:
     return [_part(whole[home], home, ops, mentioned, shared) for home in sorted(whole)]
 
 
-def _size(op: Operation) -> int:
+def op_count(op: Operation) -> int:
+    """Returns the number of a function's ops, itself included."""
     return 1 + sum(len(block.ops) for region in op.regions for block in region.blocks)
 
 
@@ -96,12 +97,17 @@ def _may_be_inlined(op: Operation) -> bool:
     )
 
 
+def is_inlined(op: Operation, size: int) -> bool:
+    """True for a function, of so many ops, that LLVM inlines wherever it is called."""
+    is_short = size <= COPIED_OPS or "always_inline" in {*op.properties, *op.attributes}
+    return is_short and _may_be_inlined(op)
+
+
 def _is_copied(op: Operation, size: int) -> bool:
     """True if each part gets its own copy: constants, and short internal functions."""
     if isinstance(op, llvm.GlobalOp):
         return op.constant is not None and op.linkage.linkage.data in ("internal", "private")
-    is_short = size <= COPIED_OPS or "always_inline" in {*op.properties, *op.attributes}
-    return is_short and _may_be_inlined(op)
+    return is_inlined(op, size)
 
 
 def _groups(
