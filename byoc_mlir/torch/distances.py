@@ -10,7 +10,7 @@ _LEAST_ROWS = 25
 """Number of rows from which PyTorch computes Euclidean distances by a product of matrices."""
 
 
-def cdist(a: Any, b: Any, power: float = 2, mode: int | None = None) -> Any:
+def cdist(a: Any, b: Any, power: float, mode: int | None) -> Any:
     """Returns the distances of all rows of `a` from all rows of `b`."""
     rows = a.shape[-2], b.shape[-2]
     if not all(isinstance(one, int) for one in rows):

@@ -34,7 +34,8 @@ _COMPOSITES = (
     *(f"linalg_{name}.default" for name in ("matrix_power", "norm")),
     *(f"divide.{name}" for name in ("Tensor", "Scalar")),
     *(f"fft_{name}.default" for name in ("fft2", "fftn", "ifft2", "ifftn", "ihfft2", "ihfftn")),
-    *(f"{name}.default" for name in ("adaptive_max_pool1d", "linalg_vander")),
+    *(f"{name}.default" for name in ("adaptive_max_pool1d", "adaptive_avg_pool3d")),
+    *(f"{name}.default" for name in ("cdist", "pdist", "linalg_vander")),
     *(f"special_{name}.default" for name in ("multigammaln", "polygamma")),
 )
 """Operations that stand for their parts: the exporter's forms fail, or drop what these need."""
@@ -77,7 +78,6 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
         aten.avg_pool3d.default: pools.pool_with_divisor(aten.avg_pool3d.default),
         aten.adaptive_max_pool2d.default: pools.adaptive_max_pool,
         aten.adaptive_max_pool3d.default: pools.adaptive_max_pool,
-        aten.adaptive_avg_pool3d.default: pools.adaptive_avg_pool,
         aten._adaptive_avg_pool3d.default: pools.adaptive_avg_pool,
         aten.cummax.default: order.cummax,
         aten.cummin.default: order.cummin,
@@ -94,9 +94,7 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
         aten.diagonal_scatter.default: scatters.diagonal_scatter,
         aten.put.default: scatters.put,
         aten.index_reduce.default: scatters.index_reduce,
-        aten.cdist.default: distances.cdist,
         aten._cdist_forward.default: distances.cdist,
-        aten.pdist.default: distances.pdist,
         aten._pdist_forward.default: distances.pdist,
         aten.isin.Tensor_Tensor: order.isin,
         **special_functions.decompositions(aten),
@@ -327,17 +325,14 @@ def _cross_entropy(
     operations.
     """
     label_smoothing = arguments[3] if len(arguments) > 3 else label_smoothing
-    if x.dim() == 1:
-        form = pytorch().ops.aten.cross_entropy_loss.default
-        keywords["label_smoothing"] = label_smoothing
-        rows = (x.unsqueeze(0), labels.unsqueeze(0))
-        return form(*rows, *arguments[:3], **keywords).reshape(())
-    if not label_smoothing and not labels.is_floating_point():
-        return NotImplemented
     torch = pytorch()
-    composite = torch._C.DispatchKey.CompositeImplicitAutograd
     form = torch.ops.aten.cross_entropy_loss.default
     keywords["label_smoothing"] = label_smoothing
+    if x.dim() == 1:
+        return form(x.unsqueeze(0), labels.unsqueeze(0), *arguments[:3], **keywords).reshape(())
+    if not label_smoothing and not labels.is_floating_point():
+        return NotImplemented
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
     return form._op_dk(composite, x, labels, *arguments[:3], **keywords)
 
 

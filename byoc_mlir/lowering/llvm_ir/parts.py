@@ -98,7 +98,7 @@ def _may_be_inlined(op: Operation) -> bool:
 
 
 def is_inlined(op: Operation, size: int) -> bool:
-    """True for a function, of so many ops, that LLVM inlines wherever it is called."""
+    """True if LLVM inlines a function of so many ops wherever it is called."""
     is_short = size <= COPIED_OPS or "always_inline" in {*op.properties, *op.attributes}
     return is_short and _may_be_inlined(op)
 
