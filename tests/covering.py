@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 from typing import Literal, TypeAlias
@@ -14,8 +15,8 @@ def covering(points: Sequence[Mapping[str, Hashable]], size: Literal[1, 2]) -> l
     """Selects points so that each value occurs; with a size of 2, with each value of every other
     axis.
 
-    The point with the most new values or pairs is taken first; among equals, the one with the
-    lowest number.
+    The point with the most new values or pairs is taken first; among equals, the one whose values
+    or pairs occur least so far, then the one with the lowest number.
 
     Args:
         points: the value on each axis, by the axis' name.
@@ -25,10 +26,16 @@ def covering(points: Sequence[Mapping[str, Hashable]], size: Literal[1, 2]) -> l
     """
     choices = [_choices(point, size) for point in points]
     missing = {one for of_point in choices for one in of_point}
+    uses: Counter[_Choices] = Counter()
     chosen: list[int] = []
+
+    def gain(number: int) -> tuple[int, int]:
+        return len(choices[number] & missing), -sum(uses[one] for one in choices[number])
+
     while missing:
-        best = max(range(len(points)), key=lambda number: len(choices[number] & missing))
+        best = max(range(len(points)), key=gain)
         missing -= choices[best]
+        uses.update(one for one in choices[best] if len(one) == size)
         chosen.append(best)
     return sorted(chosen)
 

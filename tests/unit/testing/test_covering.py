@@ -37,6 +37,12 @@ def test_of_points_that_are_not_a_product_none_is_asked_for_that_is_not_there() 
     assert covering(points[1:], 2) == [0]
 
 
+def test_values_occur_equally_often() -> None:
+    points = _points(6, 2)
+    kept = [points[number]["b"] for number in covering(points, 1)]
+    assert sorted(kept) == [0] * 3 + [1] * 3
+
+
 @pytest.mark.pairs
 @pytest.mark.parametrize("third", range(3))
 @pytest.mark.parametrize("second", range(3))
