@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 from measure import add_measuring_options
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
@@ -54,7 +55,7 @@ def _interleaved(calls: Mapping[str, Call], options: Namespace) -> dict[str, flo
         name: max(1, round(_TURN_SECONDS / _seconds(call, 3))) for name, call in calls.items()
     }
     found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(options.options):
+    for _ in range(options.rounds):
         for name, call in calls.items():
             found[name].append(_seconds(call, counts[name]) * 1e6)
     return {name: float(np.quantile(times, options.quantile)) for name, times in found.items()}
@@ -217,17 +218,34 @@ def _compared(name: str, model: ModelProto, feeds: Feeds, threads: int, options:
 
 
 def _sizes(threads: int, options: Namespace) -> Iterator[str]:
-    """Yields the number of programs for four batch sizes of pools."""
+    """Yields the number of programs for four sizes, of pools and of a resize by rounded sizes."""
     del options
+    text = f"""<ir_version: 8, opset_import: ["": 17]>
+    resize (float[1, 8, h, w] x) => (float[1, 8, H, W] y) {{
+        {_RESIZE}
+    }}"""
+    models = {"Resize, rounded": onnx.parser.parse_model(text)}
     for name, pads in (("AveragePool", [0] * 4), ("AveragePool, padded", [1] * 4)):
         node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=pads)
-        model = _model([node], {"x": np.zeros((1, 8, 7, 7), np.float32)})
+        models[name] = _model([node], {"x": np.zeros((1, 8, 7, 7), np.float32)})
+    for name, model in models.items():
         with byoc_mlir.compile(model, threads=threads, cache=False) as executable:
-            for batch in (2, 3, 5, 7):
-                executable.run({"x": np.zeros((batch, 8, 7, 7), np.float32)})
+            for size in (2, 3, 5, 7):
+                shape = (1, 8, 20 + size, 30) if name[0] == "R" else (size, 8, 7, 7)
+                executable.run({"x": np.zeros(shape, np.float32)})
             fixed = sum(len(one.shapes) for one in executable.report().variants)
         yield f"| {name}: programs for one size | {threads} | {fixed} | | | |"
 
+
+_RESIZE = """
+s = Shape (x)
+f = Cast <to = 1> (s)
+factors = Constant <value_floats = [1.0, 1.0, 0.7, 0.7]> ()
+scaled = Mul (f, factors)
+floored = Floor (scaled)
+sizes = Cast <to = 7> (floored)
+y = Resize <mode = "linear"> (x, , , sizes)
+"""
 
 _CASES: Mapping[str, Callable[[int, Namespace], Iterator[str]]] = {
     "float16": _float16,
