@@ -5,8 +5,8 @@
 
 The peer is ONNX Runtime; for transforms it is the faster one of ONNX Runtime and NumPy. Calls are
 interleaved in one process; a ratio is that of the medians (see `--quantile`). The column `f32` of
-`float16` compares with the same op in `float32`. `sizes` runs models with four sizes, and
-prints how many programs were compiled for one size. `neighbours` keeps every core busy, with PyTorch
+`float16` compares with the same op in `float32`. `sizes` runs models with four sizes, and prints
+how many programs were compiled for one size. `neighbours` keeps every core busy, with PyTorch
 imported first and without it; the peer is the same model on the idle machine.
 """
 
