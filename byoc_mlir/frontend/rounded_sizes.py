@@ -129,6 +129,8 @@ def _selected(
     if node.op_type == "Gather":
         inside = range(-len(items), len(items))
         return [items[place] if place in inside else None for place in numbers[0]]
+    if any(len(each) != 1 for each in numbers):
+        return items
     begin, end, step = numbers[0][0], numbers[1][0], numbers[3][0] if len(numbers) > 3 else 1
     return items[begin:end:step] if step else items
 

@@ -333,3 +333,15 @@ def test_rounded_sizes_that_are_the_same_in_every_run_split_nothing() -> None:
     for height, stages in (("h", 2), ("10", 0)):
         signature = f"(float[n, 3, {height}, 12] x) => (float[n, 3, H, W] y)"
         assert len(split_model(parsed(signature, body, constants))) == stages
+
+
+def test_a_slice_of_no_position_before_a_rounded_size_is_left_to_the_importer() -> None:
+    body = """
+        s = Shape (x)
+        height = Slice (s, none, none)
+        f = Cast <to = 1> (height)
+        rounded = Cast <to = 7> (f)
+        y = Reshape (x, rounded)"""
+    constants = {"none": np.zeros(0, np.int64)}
+    model = parsed("(float[n, 3] x) => (float[m] y)", body, constants)
+    assert len(split_model(model)) == 2
