@@ -5,13 +5,18 @@
 
 The peer is ONNX Runtime; for transforms it is the faster one of ONNX Runtime and NumPy. Calls are
 interleaved in one process; a ratio is that of the medians (see `--quantile`). The column `f32` of
-`float16` compares with the same op in `float32`. `sizes` runs a model with four batch sizes, and
-prints how many programs were compiled for one size.
+`float16` compares with the same op in `float32`. `sizes` runs models with four sizes, and prints
+how many programs were compiled for one size. `neighbours` keeps every core busy, with PyTorch
+imported first and without it; the peer is the same model on the idle machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
@@ -247,12 +252,60 @@ sizes = Cast <to = 7> (floored)
 y = Resize <mode = "linear"> (x, , , sizes)
 """
 
+_NEIGHBOUR = """
+import sys, time
+if sys.argv[1] == "torch":
+    import torch
+import numpy as np, onnx, byoc_mlir
+x = np.ones((64, 192), np.float32)
+model = onnx.load(sys.argv[3])
+with byoc_mlir.compile(model, threads=int(sys.argv[2])) as executable:
+    executable.run({"x": x})
+    executable.wait()
+    times, end = [], time.perf_counter() + 3
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        executable.run({"x": x})
+        times.append(time.perf_counter() - start)
+print(1e6 * np.mean(times[len(times) // 3 :]))
+"""
+"""Prints the mean microseconds of a call, in a process of its own."""
+
+
+def _neighbours(threads: int, options: Namespace) -> Iterator[str]:
+    """Yields rows for calls beside a busy process on each core; the peer is the idle machine."""
+    del options
+    weights = {f"w{n}": _RNG.standard_normal((192, 192)).astype(np.float32) / 14 for n in range(12)}
+    names = ["x", *(f"h{number}" for number in range(11)), "y"]
+    nodes = [
+        helper.make_node("MatMul", [names[number], f"w{number}"], [names[number + 1]])
+        for number in range(12)
+    ]
+    model = _model(nodes, {"x": np.ones((64, 192), np.float32)}, **weights)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model.onnx"
+        onnx.save(model, path)
+        for first in ("torch", "alone"):
+            command = [sys.executable, "-c", _NEIGHBOUR, first, str(threads), path]
+            idle = float(subprocess.check_output(command))
+            endless = [sys.executable, "-c", "while True: pass"]
+            busy = [subprocess.Popen(endless) for _ in range(os.cpu_count() or 1)]
+            try:
+                ours = float(subprocess.check_output(command))
+            finally:
+                for one in busy:
+                    one.kill()
+                    one.wait()
+            yield _row(f"neighbours, {first}", threads, {"ours": ours, "~idle": idle})
+
+
 _CASES: Mapping[str, Callable[[int, Namespace], Iterator[str]]] = {
     "float16": _float16,
     "transforms": _transforms,
     "text": _text,
     "tables": _tables,
     "sizes": _sizes,
+    "neighbours": _neighbours,
 }
 
 
