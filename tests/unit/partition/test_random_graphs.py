@@ -1,4 +1,4 @@
-"""The partitioner on six hundred random graphs: sizes, targets and constants in all combinations."""
+"""The partitioner on 600 random graphs: sizes, targets and constants in all combinations."""
 
 from __future__ import annotations
 
