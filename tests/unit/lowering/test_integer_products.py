@@ -175,6 +175,7 @@ def test_product_to_numbers(lowering: LowerIntegerProducts, shape: tuple[int, ..
     _check(module, [data, scale, zero], lowering)
 
 
+@pytest.mark.values
 @PASSES
 @pytest.mark.parametrize(("dtype", "zero", "copies"), [(np.int8, 0, 0), (np.uint8, 128, 1)])
 def test_weights_are_not_widened(
