@@ -1,4 +1,4 @@
-"""The partitioner on 600 random graphs: sizes, targets and constants in all combinations."""
+"""The partitioner on six hundred random graphs: all sizes, targets and constants combined."""
 
 from __future__ import annotations
 
