@@ -65,6 +65,7 @@ def check(
         assert_agrees(executable.run(given), want, TOLERANCE)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("zeros", ["none", "packed", "float"])
 @pytest.mark.parametrize("rows", [1, 3, 17])
 def test_zero_points(rows: int, zeros: str) -> None:
@@ -184,6 +185,7 @@ def stored(codes: np.ndarray[Any, Any], kind: str, bits: int) -> np.ndarray[Any,
     return (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize(
     ("kind", "bits", "width"), [("bytes", 4, 64), ("bytes", 8, 64), ("i4", 4, 64), ("u4", 4, 64)]
@@ -213,7 +215,7 @@ def test_rows_of_a_table(kind: str, bits: int, width: int, zeros: bool) -> None:
         assert_agrees(executable.run(fed), want, TOLERANCE)
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("kind", [*KINDS, "i8"])
