@@ -19,6 +19,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import onnx
@@ -29,7 +32,7 @@ from byoc_mlir.boundary import STRICT_VARIABLE
 from byoc_mlir_fuzz.hostile_case import KINDS, SECONDS, STAGES, TARGETS, Ended, Watch, run_case
 
 _MEMORY = 8 << 30
-_BATCH = 100
+_BATCH = 250
 """Cases of a fork."""
 _LOOK_SECONDS = 5.0
 """Seconds between two looks at a fork that is silent."""
@@ -178,7 +181,11 @@ def names_of(seed: int, start: int = 0, kinds: Sequence[str] = KINDS) -> Iterato
 
 
 def _warm() -> None:
-    """Imports the compiler and the backends by compilations, so that not each fork does."""
+    """Imports the package and loads the libraries of backends, so that not each fork does."""
+    for package in ("compiler", "frontend", "interpreter", "lowering", "numpy_ops", "transforms"):
+        folder = Path(byoc_mlir.__file__).with_name(package)
+        for module in walk_packages([str(folder)], f"byoc_mlir.{package}."):
+            import_module(module.name)
     model = onnx.parser.parse_model(_WARMING)
     for targets in TARGETS:
         with byoc_mlir.compile(model, targets, threads=1, fallback="allow") as executable:
