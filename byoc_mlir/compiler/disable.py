@@ -23,6 +23,8 @@ OPTIONAL_PASSES = (
     "merge-compiler-regions",
     "limit-weight-growth",
     "round-recurrent-weights",
+    "merge-equal-ops",
+    "share-layers",
     "convolutions-to-float",
     "lower-integer-products",
     "widen-products",

@@ -320,6 +320,9 @@ def _rounding(exact: tuple[str, ...]) -> Sequence[ModulePass]:
 def lower(build: Build) -> None:
     """Lowers the host's part to the `llvm` dialect; regions are declarations in it."""
     with build.stages.stage("lower"):
+        if not build.options.profile:
+            layers = PassesFor(ops_named("relay.update_slice"), _equal_layers)
+            run_passes(build.context, build.module, [layers], build.stages.add_pass)
         declare_regions(build.module, build.codes, build.uploads)
         integers = PassesFor(ops_named(*_QUANTISED), _host_integers)
         run_passes(build.context, build.module, [integers], build.stages.add_pass)
@@ -335,6 +338,14 @@ def lower(build: Build) -> None:
             timing=build.stages.add_pass,
             flush_denormals=build.options.denormals == "flush",
         )
+
+
+def _equal_layers() -> Sequence[ModulePass]:
+    """Returns the passes that lower equal layers of a model with caches once."""
+    from byoc_mlir.transforms.merge_equal_ops import MergeEqualOps
+    from byoc_mlir.transforms.share_layers import ShareLayers
+
+    return (MergeEqualOps(), ShareLayers(), DropUnusedFunctions())
 
 
 def _host_integers() -> Sequence[ModulePass]:

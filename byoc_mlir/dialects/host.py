@@ -10,7 +10,9 @@ from typing import cast
 from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
+    IntegerType,
     MemRefType,
+    Signedness,
     StringAttr,
     TensorType,
     UnitAttr,
@@ -212,6 +214,9 @@ class PrefetchOp(IRDLOperation):
         super().__init__(operands=[buffer, index])
 
 
+_BYTE = IntegerType(8, Signedness.UNSIGNED)
+
+
 @irdl_op_definition
 class CodesOp(IRDLOperation):
     """Bit field of `width` bits in each lane, from bit `offset` on, as an unsigned number.
@@ -243,9 +248,10 @@ class CodesOp(IRDLOperation):
         assert isinstance(source, VectorType)
         assert isinstance(numbers, VectorType)
         fits = source.get_shape() == numbers.get_shape() and numbers.element_type == f32
-        if not (fits and source.element_type == i8):
+        if not (fits and source.element_type in (i8, _BYTE)):
             raise VerifyException(
-                f"{self.name}: expected vectors of as many i8 and f32, found {source} and {numbers}"
+                f"{self.name}: expected vectors of as many bytes and f32, found {source} and"
+                f" {numbers}"
             )
         offset, width = self.offset.value.data, self.width.value.data
         if not 0 <= offset < offset + width <= 8:

@@ -53,7 +53,7 @@ _ON_TENSORS = frozenset(
 _BELOW = frozenset({"scf", "vector", "x86vector", "llvm"})
 """Dialects of hand-written kernels."""
 
-_CONTROL = frozenset({"relay.bind", "relay.for", "relay.if", "relay.while"})
+_CONTROL = frozenset({"relay.bind", "relay.call", "relay.for", "relay.if", "relay.while"})
 
 _DEVICES = frozenset({"byoc.transfer", "byoc.wait"})
 

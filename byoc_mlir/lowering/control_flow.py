@@ -21,7 +21,15 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.dynamic_buffers import SizeOp, ViewOp, buffer_sizes, dense_buffer
 from byoc_mlir.dialects.relay.base import Tensor, one_size, tensor_of, type_sizes
-from byoc_mlir.dialects.relay.control import BindOp, ControlOp, ForOp, IfOp, LoopOp, WhileOp
+from byoc_mlir.dialects.relay.control import (
+    BindOp,
+    CallOp,
+    ControlOp,
+    ForOp,
+    IfOp,
+    LoopOp,
+    WhileOp,
+)
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import Dim, Size
 
@@ -49,7 +57,7 @@ def lower_control(
     match op:
         case IfOp():
             _lower_if(op, operands, results, builder)
-        case BindOp():
+        case BindOp() | CallOp():
             builder.insert(func.CallOp(op.body, [*operands, *results], []))
         case ForOp():
             _ForLowering(op, operands, results, allocate, builder).run(one_size(op.count))

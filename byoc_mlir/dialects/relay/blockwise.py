@@ -34,8 +34,6 @@ class BlockwiseDenseOp(OneResultOp):
     first. An element of the weight is `(code - zero_point) * scale`, with `scales [units, blocks]`
     and `zero_points [units, blocks]`, or `[1, 1]` if all blocks have the same. Codes after `in` in
     the last block are ignored.
-
-    All operands but `data` must be constants on the host.
     """
 
     name = "relay.nn.blockwise_dense"

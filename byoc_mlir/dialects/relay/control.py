@@ -1,6 +1,7 @@
 """Control flow: ops whose branches and bodies are functions of the module.
 
-Such a function uses only its arguments, which include captured values. Only one op calls it.
+Such a function uses only its arguments, which include captured values. Only one op calls it, except
+the function of `relay.call`, which other such ops of the same block may call.
 """
 
 from __future__ import annotations
@@ -180,6 +181,27 @@ class BindOp(ControlOp):
         super().verify_()
         if _has_symbols(self):
             self.bound()
+
+
+@irdl_op_definition
+class CallOp(ControlOp):
+    """`arguments… -> results…`: calls a function.
+
+    ```mlir
+    %0 = relay.call %x {body = @layer} : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+    """
+
+    name = "relay.call"
+    arguments = var_operand_def(TensorType)
+    body = prop_def(SymbolRefAttr)
+    outputs = var_result_def(TensorType)
+
+    def symbols(self) -> tuple[SymbolRefAttr, ...]:
+        return (self.body,)
+
+    def signature(self) -> FunctionType:
+        return FunctionType.from_lists(self.operand_types, self.result_types)
 
 
 class LoopOp(ControlOp):

@@ -1,41 +1,49 @@
 """Kernels of GEMMs with blockwise quantised weights of a few bits.
 
-The codes of 16 units are interleaved byte by byte, so that one load gets the next codes of all 16
-units. Panels of 16 units are distributed among threads. Weights stay packed in memory.
+They read weights as ONNX stores them: the codes of a unit follow each other, and a byte holds the
+codes of neighbouring elements. So weights are never copied. Instead, the data is put in the order
+in which a vector of bytes gives the codes: first the elements of the low bits of all lanes, then
+those of the next bits. Groups of units are distributed among threads.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import cycle
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import FloatAttr, VectorType, f32, i1, i8
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FloatAttr,
+    IntegerType,
+    Signedness,
+    VectorType,
+    f32,
+    i64,
+)
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import host
 from byoc_mlir.dims import Size, floordiv
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.kernels.gemm import Sums
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE, multiply_add
 
-LANES = 16
-"""Units of a panel; a processor with shorter vectors uses several of them."""
+_PANEL = 16
+"""Units that a thread claims at a time."""
 
-_TILE_ROWS = 6
+_TILE_UNITS = 4
 _REST_ROWS = (4, 2, 1)
-_SUMS = 4
-"""Number of interleaved accumulators, so that an addition need not wait for the previous one."""
-_UNROLLED_BYTES = 4
-_UNROLLED_STEPS = 4
-_UNPACKED_STEPS = 512
-_NUMBERS = VectorType(f32, [LANES])
-_BYTES = VectorType(i8, [LANES])
+_WIDE_LANES = 16
+"""Lanes of vectors of which a processor has 32 registers."""
+
+_UNROLLED_CHUNKS = 4
+_UNPACKED_STEPS = 1024
+_BYTE = IntegerType(8, Signedness.UNSIGNED)
+_ADD = vector.CombiningKindAttr(vector.CombiningKindFlag.ADD)
 
 
 @dataclass(frozen=True)
@@ -49,10 +57,8 @@ class BlockwiseSizes:
     bits: int
     usual_rows: int
     """Number of rows for which code is optimised."""
-
-    @property
-    def panels(self) -> int:
-        return -(-self.units // LANES)
+    vector_lanes: int
+    """Number of `f32` in a register."""
 
     @property
     def block(self) -> int:
@@ -68,6 +74,28 @@ class BlockwiseSizes:
     def steps(self) -> int:
         return self.blocks * self.block
 
+    @property
+    def lanes(self) -> int:
+        """Returns the number of bytes of a chunk, which are loaded at once."""
+        return min(self.vector_lanes, self.bytes)
+
+    @property
+    def chunk(self) -> int:
+        """Returns the number of elements of a chunk."""
+        return self.lanes * self.codes
+
+    @property
+    def chunks(self) -> int:
+        """Returns the number of chunks of a block."""
+        return self.bytes // self.lanes
+
+    @property
+    def tile_rows(self) -> int:
+        """Returns the rows of a tile of `ManyRows`, whose accumulators have to fit in the
+        registers.
+        """
+        return 6 if self.vector_lanes == _WIDE_LANES else 3
+
 
 @dataclass(frozen=True)
 class Buffers:
@@ -76,108 +104,145 @@ class Buffers:
     data: SSAValue
     """Data, `[rows, steps]`."""
     codes: SSAValue
-    """Weights, `[panels, blocks * bytes, 16]`."""
+    """Weights, `[units, blocks, bytes]`."""
     scales: SSAValue
-    """Scales, `[panels, blocks, 16]`."""
+    """Scales, `[units, blocks]`."""
     zeros: SSAValue
-    """Zero points, of the shape of the scales, or `[1, 1, 16]`."""
+    """Zero points, of the shape of the scales, or `[1, 1]`."""
     output: SSAValue
     """Result, `[rows, units]`."""
+    ordered: SSAValue
+    """Memory for the data in the order of the codes, `[rows, steps]`."""
 
 
-class _Writer(ABC):
+class BlockwiseWriter(ABC):
+    """Base of the kernels: order of the data, and distribution of the units."""
+
     def __init__(
         self, code: LoopWriter, sizes: BlockwiseSizes, buffers: Buffers, *, one_zero: bool
     ):
-        self._code = code
-        self._sizes = sizes
-        self._data, self._bytes, self._scales, self._zeros, self._output = map(
+        self.code = code
+        self.sizes = sizes
+        self.data, self.bytes, self.scales, self.zeros, self.output, self.ordered = map(
             code.flat,
-            (buffers.data, buffers.codes, buffers.scales, buffers.zeros, buffers.output),
+            (
+                *(buffers.data, buffers.codes, buffers.scales, buffers.zeros),
+                *(buffers.output, buffers.ordered),
+            ),
         )
-        self._one_zero = one_zero
-        self._zero = code.emit(splat(0.0, _NUMBERS))
+        self.one_zero = one_zero
+        self.numbers = VectorType(f32, [sizes.lanes])
+        self.zero = code.emit(splat(0.0, self.numbers))
 
     def write(self) -> None:
-        """Emits the loop over all panels, on all threads if there is enough work."""
-        sizes = self._sizes
+        """Emits the kernel; units are computed on all threads if there is enough work."""
+        sizes = self.sizes
+        self.order_data()
+        full = sizes.units - sizes.units % _TILE_UNITS
         work = sizes.usual_rows * sizes.units * sizes.steps / ASSUMED.block_products
-        if work >= ASSUMED.parallel_cycles and sizes.panels > 1:
-            with self._code.parallel([sizes.panels], cycles=work) as (panel,):
-                self._panel(panel)
-        else:
-            with self._code.loop(sizes.panels) as loop:
-                self._panel(loop.counter)
+        if work >= ASSUMED.parallel_cycles and full > _PANEL:
+            with self.code.parallel([full], [_PANEL], cycles=work) as (first,):
+                count = self.code.minimum(self.plus(full, self.times(first, -1)), _PANEL)
+                self.panel(first, count, _TILE_UNITS)
+        elif full:
+            with self.code.loop(full, step=_PANEL) as loop:
+                count = self.code.minimum(self.plus(full, self.times(loop.counter, -1)), _PANEL)
+                self.panel(loop.counter, count, _TILE_UNITS)
+        if full < sizes.units:
+            self.panel(full, sizes.units - full, 1)
 
     @abstractmethod
-    def _panel(self, panel: SSAValue) -> None:
-        """Emits the computation of all rows of 16 units."""
+    def order_data(self) -> None:
+        """Emits the preparation of the data."""
 
-    def _codes(self, at: Index) -> list[SSAValue]:
-        """Emits the codes in the bytes of 16 units as values, from the low bits on."""
-        code, bits = self._code, self._sizes.bits
-        packed = code.emit(vector.LoadOp(self._bytes, [code.index(at)], _BYTES))
+    @abstractmethod
+    def panel(self, first: Index, count: Index, tile: int) -> None:
+        """Emits the computation of all rows of some units, `tile` units at a time."""
+
+    def over_chunks(self, sums: Sums, added: Callable[[Index, Sums], Sums]) -> Sums:
+        """Emits the chunks of a block; `added` adds the chunk of a number to some sums."""
+        chunks = self.sizes.chunks
+        if chunks > _UNROLLED_CHUNKS:
+            with self.code.loop(chunks, sums) as loop:
+                loop.carry(added(loop.counter, loop.carried))
+            return loop.results
+        for chunk in range(chunks):
+            sums = added(chunk, sums)
+        return sums
+
+    def parts(self, at: Index) -> list[SSAValue]:
+        """Emits the data of a chunk, the elements for the same bits of all bytes together."""
+        sizes = self.sizes
+        chunk = self.vector(self.data, at, VectorType(f32, [sizes.chunk]))
+        if sizes.codes == 1:
+            return [chunk]
+        places = [range(place, sizes.chunk, sizes.codes) for place in range(sizes.codes)]
+        masks = [DenseArrayBase.from_list(i64, lanes) for lanes in places]
         return [
-            code.emit(host.CodesOp(packed, offset, bits, _NUMBERS)) for offset in range(0, 8, bits)
+            self.code.emit(vector.ShuffleOp(chunk, chunk, mask, result_type=self.numbers))
+            for mask in masks
         ]
 
-    def _vector(self, buffer: SSAValue, at: Index) -> SSAValue:
-        return self._code.emit(vector.LoadOp(buffer, [self._code.index(at)], _NUMBERS))
+    def unpacked(self, at: Index) -> list[SSAValue]:
+        """Emits the codes in a chunk of bytes as values, from the low bits on."""
+        code, bits = self.code, self.sizes.bits
+        packed = self.vector(self.bytes, at, VectorType(_BYTE, [self.sizes.lanes]))
+        return [
+            code.emit(host.CodesOp(packed, offset, bits, self.numbers))
+            for offset in range(0, 8, bits)
+        ]
 
-    def _number(self, buffer: SSAValue, at: Index) -> SSAValue:
+    def vector(self, buffer: SSAValue, at: Index, type_: VectorType | None = None) -> SSAValue:
+        """Emits the load of a vector."""
+        return self.code.emit(vector.LoadOp(buffer, [self.code.index(at)], type_ or self.numbers))
+
+    def store(self, value: SSAValue, buffer: SSAValue, at: Index) -> None:
+        """Emits the store of a vector."""
+        self.code.add(vector.StoreOp(value, buffer, [self.code.index(at)]))
+
+    def repeated(self, value: SSAValue) -> SSAValue:
+        """Emits the broadcast of a number to all lanes."""
+        return self.code.emit(vector.BroadcastOp(value, self.numbers))
+
+    def number(self, buffer: SSAValue, at: Index) -> SSAValue:
         """Emits the broadcast of one element to all lanes."""
-        return self._code.emit(vector.BroadcastOp(self._code.load(buffer, at), _NUMBERS))
+        return self.repeated(self.code.load(buffer, at))
 
-    def _scale(self, panel: SSAValue, block: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Emits the loads of the scales and zero points for a block of 16 units."""
-        at = self._sum(self._times(panel, self._sizes.blocks * LANES), self._times(block, LANES))
-        zeros = self._vector(self._zeros, 0 if self._one_zero else at)
-        return self._vector(self._scales, at), zeros
+    def zero_point(self, at: Index) -> SSAValue:
+        """Emits the broadcast of the zero point of block `at` of all blocks."""
+        return self.number(self.zeros, 0 if self.one_zero else at)
 
-    def _with_products(self, numbers: Iterable[SSAValue], weights: SSAValue, sums: Sums) -> Sums:
-        return add_products(partial(multiply_add, self._code.emit), numbers, [weights], sums)
+    def added_product(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
+        """Emits `lhs * rhs + total`."""
+        return multiply_add(self.code.emit, lhs, rhs, total)
 
-    def _product(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        return self._code.emit(arith.MulfOp(lhs, rhs, CONTRACT))
+    def product(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Emits `lhs * rhs`."""
+        return self.code.emit(arith.MulfOp(lhs, rhs, CONTRACT))
 
-    def _plus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        return self._code.emit(arith.AddfOp(lhs, rhs, CONTRACT))
+    def summed(self, value: SSAValue) -> SSAValue:
+        """Emits the sum of a vector's lanes."""
+        return self.code.emit(
+            vector.ReductionOp.create(
+                operands=[value],
+                result_types=[f32],
+                properties={"kind": _ADD, "fastmath": REASSOCIATE},
+            )
+        )
 
-    def _minus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        return self._code.emit(arith.SubfOp(lhs, rhs, CONTRACT))
+    def times(self, value: Index, factor: int) -> Index:
+        """Emits `value * factor`."""
+        return self.code.scale_index(value, factor)
 
-    def _times(self, value: Index, factor: int) -> Index:
-        return self._code.scale_index(value, factor)
-
-    def _sum(self, *values: Index) -> Index:
+    def plus(self, *values: Index) -> Index:
+        """Emits the sum of indices."""
         total: Index = 0
         for value in values:
-            total = self._code.add_index(total, value)
+            total = self.code.add_index(total, value)
         return total
 
-    def _mask(self, panel: SSAValue) -> SSAValue | None:
-        """Emits the mask of a panel's valid units; None if all units of every panel are valid."""
-        if self._sizes.units % LANES == 0:
-            return None
-        left = self._sum(self._sizes.units, self._times(panel, -LANES))
-        type_ = VectorType(i1, [LANES])
-        return self._code.emit(vector.CreateMaskOp([self._code.index(left)], type_))
 
-    def _store(self, value: SSAValue, at: Index, mask: SSAValue | None) -> None:
-        place = [self._code.index(at)]
-        if mask is None:
-            self._code.add(vector.StoreOp(value, self._output, place))
-        else:
-            self._code.add(vector.MaskedStoreOp(self._output, place, mask, value))
-
-    def _held(self, at: Index, mask: SSAValue | None) -> SSAValue:
-        if mask is None:
-            return self._vector(self._output, at)
-        place = [self._code.index(at)]
-        return self._code.emit(vector.MaskedLoadOp(self._output, place, mask, self._zero, _NUMBERS))
-
-
-class FewRows(_Writer):
+class FewRows(BlockwiseWriter):
     """Kernel for few rows.
 
     Each code is loaded once, and multiplied with all rows, in registers. The MACs of the bare codes
@@ -190,168 +255,230 @@ class FewRows(_Writer):
         code: LoopWriter,
         sizes: BlockwiseSizes,
         buffers: Buffers,
-        sums: SSAValue,
+        starts: SSAValue,
         *,
         one_zero: bool,
     ):
-        """Takes scratch memory `sums [rows, blocks]` for the sum of each block of data."""
+        """Takes memory `[rows, blocks, lanes]` for the sums with which blocks start."""
         super().__init__(code, sizes, buffers, one_zero=one_zero)
-        self._sums = code.flat(sums)
+        self._starts = code.flat(starts)
 
-    def write(self) -> None:
-        code, block = self._code, self._sizes.block
-        nothing = code.emit(arith.ConstantOp(FloatAttr(0.0, f32)))
-        with code.loop(self._sizes.rows * self._sizes.blocks) as loop:
-            first = self._times(loop.counter, block)
-            with code.loop(block, [nothing]) as steps:
-                x = code.load(self._data, self._sum(first, steps.counter))
-                steps.carry([code.emit(arith.AddfOp(steps.carried[0], x, REASSOCIATE))])
-            code.store(steps.results[0], self._sums, loop.counter)
-        super().write()
+    def order_data(self) -> None:
+        """Emits the order of the data, and the sums that take the zero points into account."""
+        code, sizes = self.code, self.sizes
+        with code.loop(sizes.rows * sizes.blocks) as loop:
+            first = self.times(loop.counter, sizes.block)
 
-    def _panel(self, panel: SSAValue) -> None:
-        rows = self._sizes.rows
-        if isinstance(rows, int):
-            self._rows(panel, range(rows))
-            return
-        with self._code.loop(rows) as loop:
-            self._rows(panel, [loop.counter])
+            def ordered(chunk: Index, totals: Sums) -> Sums:
+                at = self.plus(first, self.times(chunk, sizes.chunk))
+                (total,) = totals
+                for place, part in enumerate(self.parts(at)):
+                    self.store(part, self.ordered, self.plus(at, place * sizes.lanes))
+                    total = code.emit(arith.AddfOp(total, part, CONTRACT))
+                return [total]
 
-    def _rows(self, panel: SSAValue, rows: Sequence[Index]) -> None:
-        """Emits the computation of some rows of 16 units."""
-        code, sizes = self._code, self._sizes
-        with code.loop(sizes.blocks, [self._zero] * len(rows)) as loop:
-            products = self._block(panel, loop.counter, rows)
-            scale, zero = self._scale(panel, loop.counter)
-            totals: list[SSAValue] = []
-            for row, product, total in zip(rows, products, loop.carried, strict=True):
-                at = self._sum(loop.counter, self._times(row, sizes.blocks))
-                shift = self._product(zero, self._number(self._sums, at))
-                totals.append(self._plus(total, self._product(scale, self._minus(product, shift))))
-            loop.carry(totals)
-        mask = self._mask(panel)
-        for row, total in zip(rows, loop.results, strict=True):
-            at = self._sum(self._times(row, sizes.units), self._times(panel, LANES))
-            self._store(total, at, mask)
+            (total,) = self.over_chunks([self.zero], ordered)
+            self.store(self._start(total), self._starts, self.times(loop.counter, sizes.lanes))
 
-    def _block(self, panel: SSAValue, block: SSAValue, rows: Sequence[Index]) -> list[SSAValue]:
-        """Emits the dot products of a block's codes with each row."""
-        code, sizes, count = self._code, self._sizes, len(rows)
-        number = self._sum(self._times(panel, sizes.blocks), block)
-        first_code = self._times(number, sizes.bytes * LANES)
-        first_step = self._times(block, sizes.block)
-        begins = [self._times(row, sizes.steps) for row in rows]
-        chains = max(1, _SUMS // count)
-        with code.loop(sizes.bytes, [self._zero] * (chains * count), step=_UNROLLED_BYTES) as loop:
-            sums = list(loop.carried)
-            chain = cycle(range(chains))
-            for offset in range(min(_UNROLLED_BYTES, sizes.bytes)):
-                byte = self._sum(loop.counter, offset)
-                numbers = self._codes(self._sum(first_code, self._times(byte, LANES)))
-                for place, weights in enumerate(numbers):
-                    step = self._sum(first_step, self._times(byte, sizes.codes), place)
-                    first = next(chain) * count
-                    chosen = slice(first, first + count)
-                    factors = (self._number(self._data, self._sum(step, at)) for at in begins)
-                    sums[chosen] = self._with_products(factors, weights, sums[chosen])
-            loop.carry(sums)
-        totals = list(loop.results[:count])
-        for place, value in enumerate(loop.results[count:]):
-            totals[place % count] = self._plus(totals[place % count], value)
-        return totals
+    def _start(self, total: SSAValue) -> SSAValue:
+        """Emits the sum of a block times the negative zero point, or minus one if blocks have their
+        own.
+        """
+        factor = self.code.emit(splat(-1.0, self.numbers))
+        if self.one_zero:
+            factor = self.product(factor, self.zero_point(0))
+        return self.product(factor, total)
+
+    def panel(self, first: Index, count: Index, tile: int) -> None:
+        rows, code = self.sizes.rows, self.code
+        tile = min(tile, 2) if isinstance(rows, int) and rows > 1 else tile
+        with code.loop(count, step=tile) as group:
+            units = [self.plus(first, group.counter, unit) for unit in range(tile)]
+            if isinstance(rows, int):
+                self._tile(units, range(rows))
+                return
+            with code.loop(rows) as loop:
+                self._tile(units, [loop.counter])
+
+    def _tile(self, units: Sequence[Index], rows: Sequence[Index]) -> None:
+        """Emits the computation of some rows of some units."""
+        code, blocks = self.code, self.sizes.blocks
+        starts = [self.times(unit, blocks) for unit in units]
+        row_starts = [self.times(row, blocks) for row in rows]
+        with code.loop(blocks, [self.zero] * (len(rows) * len(units))) as loop:
+            block = loop.counter
+            numbers = [self.plus(start, block) for start in starts]
+            row_blocks = [self.plus(start, block) for start in row_starts]
+            scales = [self.number(self.scales, number) for number in numbers for _ in rows]
+            sums = self.block(numbers, row_blocks)
+            loop.carry(list(map(self.added_product, scales, sums, loop.carried)))
+        places = [
+            self.plus(self.times(row, self.sizes.units), unit) for unit in units for row in rows
+        ]
+        for place, total in zip(places, loop.results, strict=True):
+            code.store(self.summed(total), self.output, place)
+
+    def block(self, units: Sequence[Index], rows: Sequence[Index]) -> Sums:
+        """Emits the dot products of a block of each unit with each row, less the zero points.
+
+        Args:
+            units: numbers of the units' blocks among all blocks.
+            rows: numbers of the rows' blocks.
+        """
+        sizes, lanes = self.sizes, self.sizes.lanes
+        starts = [self.vector(self._starts, self.times(row, lanes)) for row in rows]
+        sums = [start for _ in units for start in starts]
+        if not self.one_zero:
+            zeros = [self.zero_point(unit) for unit in units for _ in rows]
+            sums = list(map(self.product, zeros, sums))
+        code_starts = [self.times(unit, sizes.bytes) for unit in units]
+        data_starts = [self.times(row, sizes.block) for row in rows]
+
+        def added(chunk: Index, sums: Sums) -> Sums:
+            at, data_at = self.times(chunk, lanes), self.times(chunk, sizes.chunk)
+            codes = [self.unpacked(self.plus(start, at)) for start in code_starts]
+            for place in range(sizes.codes):
+                offset = self.plus(data_at, place * lanes)
+                numbers = [
+                    self.vector(self.ordered, self.plus(start, offset)) for start in data_starts
+                ]
+                pairs = [(number, one[place]) for one in codes for number in numbers]
+                sums = [
+                    self.added_product(*pair, total)
+                    for pair, total in zip(pairs, sums, strict=True)
+                ]
+            return sums
+
+        return self.over_chunks(sums, added)
 
 
-class ManyRows(_Writer):
+class ManyRows(BlockwiseWriter):
     """Kernel for many rows.
 
     It dequantises some hundred steps of a panel to the stack, and multiplies tiles of rows with
     them.
     """
 
-    def _panel(self, panel: SSAValue) -> None:
-        code, sizes = self._code, self._sizes
-        most = min(sizes.blocks, max(1, _UNPACKED_STEPS // sizes.block))
-        unpacked = code.emit(memref.AllocaOp.get(f32, 64, [most * sizes.block * LANES]))
-        with code.loop(sizes.blocks, step=most) as loop:
-            count: Index = most
-            if sizes.blocks % most:
-                count = code.minimum(self._sum(sizes.blocks, self._times(loop.counter, -1)), most)
-            with code.loop(count) as blocks:
-                block = code.index(self._sum(loop.counter, blocks.counter))
-                self._unpack(panel, block, unpacked, self._times(blocks.counter, sizes.block))
-            part = _Part(unpacked, self._times(loop.counter, sizes.block), count, panel)
-            fresh = code.is_zero(loop.counter)
-            full = floordiv(sizes.rows, _TILE_ROWS) * _TILE_ROWS
-            with code.loop(full, step=_TILE_ROWS) as rows:
-                self._tile(part, rows.counter, _TILE_ROWS, fresh)
-            self._rest(part, full, sizes.rows - full, fresh)
+    def order_data(self) -> None:
+        """Emits the order of the data."""
+        code, sizes = self.code, self.sizes
+        chunks = sizes.steps // sizes.chunk
+        with code.parallel([sizes.rows], cycles=sizes.usual_rows * sizes.steps) as (row,):
+            start = self.times(row, sizes.steps)
+            with code.loop(chunks) as loop:
+                at = self.plus(start, self.times(loop.counter, sizes.chunk))
+                for place, part in enumerate(self.parts(at)):
+                    self.store(part, self.ordered, self.plus(at, place * sizes.lanes))
 
-    def _rest(self, part: _Part, first: Size, rows: Size, fresh: SSAValue) -> None:
+    def panel(self, first: Index, count: Index, tile: int) -> None:
+        code, sizes = self.code, self.sizes
+        most = min(sizes.blocks, max(1, _UNPACKED_STEPS // sizes.block))
+        weights = code.emit(memref.AllocaOp.get(f32, 64, [most * sizes.block * _PANEL]))
+        with code.loop(sizes.blocks, step=most) as loop:
+            blocks: Index = most
+            if sizes.blocks % most:
+                blocks = code.minimum(self.plus(sizes.blocks, self.times(loop.counter, -1)), most)
+            with code.loop(count) as unit, code.loop(blocks) as block:
+                target = self.plus(self.times(unit.counter, most), block.counter)
+                unit_start = self.times(self.plus(first, unit.counter), sizes.blocks)
+                number = self.plus(unit_start, loop.counter, block.counter)
+                self._unpack(number, weights, self.times(target, sizes.block))
+            part = _Part(weights, loop.counter, blocks, most * sizes.block, first, count, tile)
+            full = floordiv(sizes.rows, sizes.tile_rows) * sizes.tile_rows
+            with code.loop(full, step=sizes.tile_rows) as rows:
+                self._rows(part, rows.counter, sizes.tile_rows)
+            self._rest(part, full, sizes.rows - full)
+
+    def _rest(self, part: _Part, first: Size, rows: Size) -> None:
         """Emits the rows after the whole tiles; for a symbolic number, a tile for each bit of the
         number.
         """
         if isinstance(rows, int):
             if rows:
-                self._tile(part, first, rows, fresh)
+                self._rows(part, first, rows)
             return
-        code, number = self._code, self._code.index(rows)
+        code, number = self.code, self.code.index(rows)
         before: Index = first
         for bit in _REST_ROWS:
             has_tile = code.bits(number, bit)
             with code.if_positive(has_tile):
-                self._tile(part, before, bit, fresh)
-            before = self._sum(before, has_tile)
+                self._rows(part, before, bit)
+            before = self.plus(before, has_tile)
 
-    def _unpack(self, panel: SSAValue, block: SSAValue, target: SSAValue, first: Index) -> None:
-        """Emits the dequantisation of a block's weights to `target`, from step `first` on."""
-        code, sizes = self._code, self._sizes
-        scale, zero = self._scale(panel, block)
-        number = self._sum(self._times(panel, sizes.blocks), block)
-        with code.loop(sizes.bytes) as loop:
-            at = self._sum(self._times(number, sizes.bytes), loop.counter)
-            for place, value in enumerate(self._codes(self._times(at, LANES))):
-                weight = self._product(self._minus(value, zero), scale)
-                step = self._sum(first, self._times(loop.counter, sizes.codes), place)
-                code.add(vector.StoreOp(weight, target, [code.index(self._times(step, LANES))]))
+    def _unpack(self, block: Index, target: SSAValue, first: Index) -> None:
+        """Emits the dequantisation of block `block` of all blocks to `target`, from `first` on."""
+        sizes = self.sizes
+        scale, zero = self.number(self.scales, block), self.zero_point(block)
+        start = self.times(block, sizes.bytes)
 
-    def _tile(self, part: _Part, first: Index, rows: int, fresh: SSAValue) -> None:
-        """Emits the MACs of some rows with the steps of `part`."""
-        code, sizes = self._code, self._sizes
-        mask = self._mask(part.panel)
-        places = [
-            self._sum(
-                self._times(self._sum(first, row), sizes.units), self._times(part.panel, LANES)
-            )
-            for row in range(rows)
+        def unpacked(chunk: Index, sums: Sums) -> Sums:
+            codes = self.unpacked(self.plus(start, self.times(chunk, sizes.lanes)))
+            at = self.plus(first, self.times(chunk, sizes.chunk))
+            for place, value in enumerate(codes):
+                shifted = self.code.emit(arith.SubfOp(value, zero, CONTRACT))
+                weight = self.product(shifted, scale)
+                self.store(weight, target, self.plus(at, place * sizes.lanes))
+            return sums
+
+        self.over_chunks([], unpacked)
+
+    def _rows(self, part: _Part, first: Index, rows: int) -> None:
+        """Emits the MACs of some rows with all units of `part`."""
+        with self.code.loop(part.count, step=part.tile) as group:
+            self._tile(part, range(rows), first, group.counter)
+
+    def _tile(self, part: _Part, rows: range, first_row: Index, first_unit: Index) -> None:
+        """Emits the MACs of some rows with `part.tile` units, and adds them to the output."""
+        code, sizes = self.code, self.sizes
+        first_step = self.times(part.first, sizes.block)
+        data = [
+            self.plus(self.times(self.plus(first_row, row), sizes.steps), first_step)
+            for row in rows
         ]
-        starts = [
-            self._sum(self._times(self._sum(first, row), sizes.steps), part.first)
-            for row in range(rows)
+        weights = [
+            self.times(self.plus(first_unit, unit), part.stride) for unit in range(part.tile)
         ]
-        sums = [
-            code.emit(arith.SelectOp(fresh, self._zero, self._held(place, mask)))
-            for place in places
-        ]
-        steps = self._times(part.blocks, sizes.block)
-        with code.loop(steps, sums, step=_UNROLLED_STEPS) as loop:
-            totals = loop.carried
-            for offset in range(_UNROLLED_STEPS):
-                step = self._sum(loop.counter, offset)
-                weights = self._vector(part.weights, self._times(step, LANES))
-                factors = (self._number(self._data, self._sum(start, step)) for start in starts)
-                totals = self._with_products(factors, weights, totals)
+        steps = self.times(part.blocks, sizes.block)
+        with code.loop(steps, [self.zero] * (len(rows) * part.tile), step=sizes.lanes) as loop:
+            numbers = [self.vector(self.ordered, self.plus(at, loop.counter)) for at in data]
+            totals: list[SSAValue] = []
+            for unit, at in enumerate(weights):
+                weight = self.vector(part.weights, self.plus(at, loop.counter))
+                held = loop.carried[unit * len(rows) :]
+                totals += [
+                    self.added_product(number, weight, total)
+                    for number, total in zip(numbers, held, strict=False)
+                ]
             loop.carry(totals)
+        fresh = code.is_zero(code.index(part.first))
+        nothing = code.emit(arith.ConstantOp(FloatAttr(0.0, f32)))
+        places = [
+            self.plus(
+                self.times(self.plus(first_row, row), sizes.units), part.unit, first_unit, unit
+            )
+            for unit in range(part.tile)
+            for row in rows
+        ]
         for place, total in zip(places, loop.results, strict=True):
-            self._store(total, place, mask)
+            before = code.emit(arith.SelectOp(fresh, nothing, code.load(self.output, place)))
+            sum_ = code.emit(arith.AddfOp(before, self.summed(total), CONTRACT))
+            code.store(sum_, self.output, place)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Range of dequantised blocks of a panel."""
+    """Range of dequantised blocks of some units."""
 
     weights: SSAValue
-    """Weights, `[steps, 16]`."""
+    """Weights, `[units, stride]`."""
     first: Index
-    """Number of the first step."""
+    """Number of the first block."""
     blocks: Index
-    panel: SSAValue
+    stride: int
+    """Distance of two units."""
+    unit: Index
+    """Number of the first unit."""
+    count: Index
+    """Number of units."""
+    tile: int
+    """Units of a tile."""

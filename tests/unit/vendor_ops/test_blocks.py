@@ -43,6 +43,7 @@ def check(
     bits: int = 4,
     zeros: str = "none",
     more: Arrays | None = None,
+    is_constant: bool = True,
 ) -> None:
     """Compares the evaluator and the compiled kernel with ONNX Runtime."""
     constants = {**weights(units, shape[-1], block, bits, zeros), **(more or {})}
@@ -51,22 +52,29 @@ def check(
     model = node_model(
         "MatMulNBits",
         inputs,
-        constants=[name for name, array in constants.items() if array is not None],
+        constants=[name for name, array in constants.items() if array is not None and is_constant],
         K=shape[-1],
         N=units,
         bits=bits,
         block_size=block,
     )
-    want = run_onnxruntime(model, {"x": data})
+    given = {"x": data} if is_constant else inputs
+    want = run_onnxruntime(model, given)
     assert_agrees(run_imported(model, inputs), want, TOLERANCE)
     with byoc_mlir.compile(model, targets=()) as executable:
-        assert_agrees(executable.run({"x": data}), want, TOLERANCE)
+        assert_agrees(executable.run(given), want, TOLERANCE)
 
 
 @pytest.mark.parametrize("zeros", ["none", "packed", "float"])
 @pytest.mark.parametrize("rows", [1, 3, 17])
 def test_zero_points(rows: int, zeros: str) -> None:
     check((rows, 96), 24, 32, zeros=zeros)
+
+
+@pytest.mark.parametrize("zeros", ["none", "packed", "float"])
+@pytest.mark.parametrize("rows", [1, 17])
+def test_weights_as_inputs(rows: int, zeros: str) -> None:
+    check((rows, 96), 25, 32, zeros=zeros, is_constant=False)
 
 
 @pytest.mark.parametrize("rows", [1, 8])
@@ -88,8 +96,8 @@ def test_shapes_of_data() -> None:
 
 @pytest.mark.parametrize("rows", [1, 13])
 def test_more_steps_than_are_unpacked_at_a_time(rows: int) -> None:
-    check((rows, 1312), 32, 32, zeros="packed")
-    check((rows, 1536), 16, 128)
+    check((rows, 2592), 32, 32, zeros="packed")
+    check((rows, 3072), 16, 128)
 
 
 def test_work_for_all_threads() -> None:

@@ -19,7 +19,7 @@ from byoc_mlir.boundary import value_refused
 from byoc_mlir.dialects.relay.base import RelayOp, one_size, tensor_type
 from byoc_mlir.dialects.relay.checked import CheckedOp
 from byoc_mlir.dialects.relay.constant import ConstantOp
-from byoc_mlir.dialects.relay.control import BindOp, ForOp, IfOp, LoopOp, WhileOp
+from byoc_mlir.dialects.relay.control import BindOp, CallOp, ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.families import OpTable
 from byoc_mlir.dialects.relay.numbers import with_numbers
@@ -87,8 +87,14 @@ def _bind(op: BindOp, number: Array, *arguments: Array) -> tuple[Array, ...]:
     return _run_block(bound.body.block, (number, *arguments))
 
 
+def _call(op: CallOp, *arguments: Array) -> tuple[Array, ...]:
+    (function,) = op.functions()
+    return _run_block(function.body.block, arguments)
+
+
 _HERE: Mapping[type[RelayOp], Semantics] = {
     BindOp: _bind,
+    CallOp: _call,
     CheckedOp: _checked,
     ForOp: _for,
     IfOp: _if,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import ml_dtypes
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
@@ -50,14 +52,10 @@ def matmul_nbits(
     if g_idx is not None:
         _expect_groups_in_order(context.known(g_idx, "g_idx"), K, block_size)
     codes = _shaped(context, weight, "B", (N, blocks, block_size * bits // 8))
-    factors = _shaped(context, scales, "scales", (N, blocks)).astype(_F32)
+    factors = cast(context, _shaped(context, scales, "scales", (N, blocks)), _F32)
     points = _zero_points(context, zero_points, bits, (N, blocks))
-    constants = [
-        context.derived(source, content)
-        for source, content in ((weight, codes), (scales, factors), (zero_points or scales, points))
-    ]
     product = context.emit(
-        blockwise.BlockwiseDenseOp, cast(context, data, _F32), *constants, bits=bits
+        blockwise.BlockwiseDenseOp, cast(context, data, _F32), codes, factors, points, bits=bits
     )
     if bias is not None:
         product = context.emit(nn.BiasAddOp, product, cast(context, bias, _F32), axis=-1)
@@ -98,7 +96,7 @@ def gather_block_quantized(
         points = (unpacked(given, bits) if is_bytes else given).astype(_F32)[:, :blocks] - lowest
     if not is_bytes:
         codes = packed((codes.astype(np.int8) - lowest).astype(np.uint8), bits)
-    factors = _shaped(context, scales, "scales", (rows, blocks)).astype(_F32)
+    factors = cast(context, _shaped(context, scales, "scales", (rows, blocks)), _F32)
 
     def taken(table: Value) -> Value:
         return context.emit(index.TakeOp, table, indices, axis=0)
@@ -108,10 +106,7 @@ def gather_block_quantized(
     numbers = arith.reshape(context, arith.section(context, numbers, -1, 0, width), shape)
     shift = context.derived(zero_points or data, points)
     shift = shift if points.size == 1 else taken(shift)
-    columns = [
-        arith.reshape(context, each, [*each.sizes, 1])
-        for each in (shift, taken(context.derived(scales, factors)))
-    ]
+    columns = [arith.reshape(context, each, [*each.sizes, 1]) for each in (shift, taken(factors))]
     weights = arith.multiply(context, arith.subtract(context, numbers, columns[0]), columns[1])
     whole = arith.reshape(context, weights, [*indices.sizes, width])
     return cast(context, whole, scales.dtype)
@@ -135,29 +130,32 @@ def _unpacked(context: NodeContext, packed: Value, bits: int) -> Value:
     return cast(context, codes, _F32)
 
 
-def _shaped(context: NodeContext, value: Value, what: str, shape: tuple[int, ...]) -> Array:
-    """Returns the content of a constant operand, reshaped to `shape`.
+def _shaped(context: NodeContext, value: Value, what: str, shape: tuple[int, ...]) -> Value:
+    """Returns an operand, reshaped to `shape`.
 
     Raises:
         VerifyException: the operand has another number of elements.
     """
-    content = context.known(value, what)
-    if content.size != np.prod(shape):
-        raise VerifyException(f"{what} has shape {list(content.shape)}, accepted is {list(shape)}")
-    return content.reshape(shape)
+    if not same(math.prod(value.sizes), math.prod(shape)):
+        raise VerifyException(f"{what} has shape {list(value.sizes)}, accepted is {list(shape)}")
+    if value.constant is not None:
+        return context.derived(value, value.constant.reshape(shape))
+    return arith.reshape(context, value, shape)
 
 
 def _zero_points(
     context: NodeContext, value: Value | None, bits: int, shape: tuple[int, int]
-) -> Array:
+) -> Value:
     """Returns the zero points of all blocks, or `[1, 1]` if all blocks have the same one."""
     if value is None:
-        return np.full((1, 1), 2 ** (bits - 1), _F32)
+        return context.constant(np.full((1, 1), 2 ** (bits - 1), _F32))
     if value.dtype != np.uint8:
-        return _shaped(context, value, "zero_points", shape).astype(_F32)
+        return cast(context, _shaped(context, value, "zero_points", shape), _F32)
     units, blocks = shape
     packed = _shaped(context, value, "zero_points", (units, -(-blocks * bits // 8)))
-    return unpacked(packed, bits)[:, :blocks].astype(_F32)
+    if packed.constant is not None:
+        return context.derived(value, unpacked(packed.constant, bits)[:, :blocks].astype(_F32))
+    return arith.section(context, _unpacked(context, packed, bits), 1, 0, blocks)
 
 
 def _expect_groups_in_order(groups: Array, size: int, block_size: int) -> None:
