@@ -1,6 +1,6 @@
 """Kernel of GEMMs with blockwise quantised weights, for data that is rounded to bytes.
 
-Each block of a row has a scale, with which its largest element becomes 127. The products of bytes
+Each block of a row has a scale, with which its largest element becomes 127. The int8 products
 are summed as integers in a block.
 """
 
