@@ -5,13 +5,18 @@
 
 The peer is ONNX Runtime; for transforms it is the faster one of ONNX Runtime and NumPy. Calls are
 interleaved in one process; a ratio is that of the medians (see `--quantile`). The column `f32` of
-`float16` compares with the same op in `float32`. `sizes` runs a model with four batch sizes, and
-prints how many programs were compiled for one size.
+`float16` compares with the same op in `float32`. `sizes` runs models with four sizes, and prints
+how many programs were compiled for one size. `neighbours` keeps every core busy, with PyTorch
+imported first and without it; the peer is the same model on the idle machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +24,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 from measure import add_measuring_options
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
@@ -54,7 +60,7 @@ def _interleaved(calls: Mapping[str, Call], options: Namespace) -> dict[str, flo
         name: max(1, round(_TURN_SECONDS / _seconds(call, 3))) for name, call in calls.items()
     }
     found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(options.options):
+    for _ in range(options.rounds):
         for name, call in calls.items():
             found[name].append(_seconds(call, counts[name]) * 1e6)
     return {name: float(np.quantile(times, options.quantile)) for name, times in found.items()}
@@ -217,16 +223,80 @@ def _compared(name: str, model: ModelProto, feeds: Feeds, threads: int, options:
 
 
 def _sizes(threads: int, options: Namespace) -> Iterator[str]:
-    """Yields the number of programs for four batch sizes of pools."""
+    """Yields the number of programs for four sizes, of pools and of a resize by rounded sizes."""
     del options
+    text = f"""<ir_version: 8, opset_import: ["": 17]>
+    resize (float[1, 8, h, w] x) => (float[1, 8, H, W] y) {{
+        {_RESIZE}
+    }}"""
+    models = {"Resize, rounded": onnx.parser.parse_model(text)}
     for name, pads in (("AveragePool", [0] * 4), ("AveragePool, padded", [1] * 4)):
         node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=pads)
-        model = _model([node], {"x": np.zeros((1, 8, 7, 7), np.float32)})
+        models[name] = _model([node], {"x": np.zeros((1, 8, 7, 7), np.float32)})
+    for name, model in models.items():
         with byoc_mlir.compile(model, threads=threads, cache=False) as executable:
-            for batch in (2, 3, 5, 7):
-                executable.run({"x": np.zeros((batch, 8, 7, 7), np.float32)})
+            for size in (2, 3, 5, 7):
+                shape = (1, 8, 20 + size, 30) if name[0] == "R" else (size, 8, 7, 7)
+                executable.run({"x": np.zeros(shape, np.float32)})
             fixed = sum(len(one.shapes) for one in executable.report().variants)
         yield f"| {name}: programs for one size | {threads} | {fixed} | | | |"
+
+
+_RESIZE = """
+s = Shape (x)
+f = Cast <to = 1> (s)
+factors = Constant <value_floats = [1.0, 1.0, 0.7, 0.7]> ()
+scaled = Mul (f, factors)
+floored = Floor (scaled)
+sizes = Cast <to = 7> (floored)
+y = Resize <mode = "linear"> (x, , , sizes)
+"""
+
+_NEIGHBOUR = """
+import sys, time
+if sys.argv[1] == "torch":
+    import torch
+import numpy as np, onnx, byoc_mlir
+x = np.ones((64, 192), np.float32)
+model = onnx.load(sys.argv[3])
+with byoc_mlir.compile(model, threads=int(sys.argv[2])) as executable:
+    executable.run({"x": x})
+    executable.wait()
+    times, end = [], time.perf_counter() + 3
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        executable.run({"x": x})
+        times.append(time.perf_counter() - start)
+print(1e6 * np.mean(times[len(times) // 3 :]))
+"""
+"""Prints the mean microseconds of a call, in a process of its own."""
+
+
+def _neighbours(threads: int, options: Namespace) -> Iterator[str]:
+    """Yields rows for calls beside a busy process on each core; the peer is the idle machine."""
+    del options
+    weights = {f"w{n}": _RNG.standard_normal((192, 192)).astype(np.float32) / 14 for n in range(12)}
+    names = ["x", *(f"h{number}" for number in range(11)), "y"]
+    nodes = [
+        helper.make_node("MatMul", [names[number], f"w{number}"], [names[number + 1]])
+        for number in range(12)
+    ]
+    model = _model(nodes, {"x": np.ones((64, 192), np.float32)}, **weights)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model.onnx"
+        onnx.save(model, path)
+        for first in ("torch", "alone"):
+            command = [sys.executable, "-c", _NEIGHBOUR, first, str(threads), path]
+            idle = float(subprocess.check_output(command))
+            endless = [sys.executable, "-c", "while True: pass"]
+            busy = [subprocess.Popen(endless) for _ in range(os.cpu_count() or 1)]
+            try:
+                ours = float(subprocess.check_output(command))
+            finally:
+                for one in busy:
+                    one.kill()
+                    one.wait()
+            yield _row(f"neighbours, {first}", threads, {"ours": ours, "~idle": idle})
 
 
 _CASES: Mapping[str, Callable[[int, Namespace], Iterator[str]]] = {
@@ -235,6 +305,7 @@ _CASES: Mapping[str, Callable[[int, Namespace], Iterator[str]]] = {
     "text": _text,
     "tables": _tables,
     "sizes": _sizes,
+    "neighbours": _neighbours,
 }
 
 

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from itertools import groupby
 
 import pytest
+from covering import covering
 from hypothesis import settings
-from pairs import covering_pairs
 
 # Tests compile what they test, in subprocesses too, and leave no files in the user's folders. How
 # fast the machine is they measure for all: workers have the folder of who starts them.
@@ -24,7 +24,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 os.environ["BYOC_STRICT"] = "on"  # a defect that users are spared is one all the same
 os.environ["BYOC_INTERPRETER"] = "off"  # what answers before it is compiled has tests of its own
 
-# Seven thousand tests and all modules are not looked through for garbage again and again.
+# Ten thousand tests and all modules are not looked through for garbage again and again.
 gc.set_threshold(50_000, 10, 50)
 
 # A slow example says that the machine is busy.
@@ -37,20 +37,22 @@ settings.load_profile("shared machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option for all combinations of parameters; by default, only pairs are covered."""
+    """Adds the option for all combinations of parameters; by default, marks select some."""
     parser.addoption(
-        "--all-combinations", action="store_true", help="of the parameters of tests marked `pairs`"
+        "--all-combinations",
+        action="store_true",
+        help="of the parameters of tests marked `pairs` or `values`",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Selects runs of a test marked `pairs` so that each value of a parameter meets each value of
-    every other.
+    every other, and of a test marked `values` so that each value occurs.
     """
     if config.getoption("--all-combinations"):
         return
     tests = groupby(items, lambda item: item.nodeid.partition("[")[0])
-    kept = [item for _, of_test in tests for item in _paired([*of_test])]
+    kept = [item for _, of_test in tests for item in _covering([*of_test])]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[*{*items}.difference(kept)])
         items[:] = kept
@@ -65,10 +67,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
 
 
-def _paired(items: list[pytest.Item]) -> Iterable[pytest.Item]:
-    if items[0].get_closest_marker("pairs") is None:
-        return items
-    return [items[number] for number in covering_pairs([_place(item) for item in items])]
+def _covering(items: list[pytest.Item]) -> Iterable[pytest.Item]:
+    if items[0].get_closest_marker("pairs") is not None:
+        return [items[number] for number in covering([*map(_place, items)], 2)]
+    if items[0].get_closest_marker("values") is not None:
+        return [items[number] for number in covering([*map(_place, items)], 1)]
+    return items
 
 
 def _place(item: pytest.Item) -> dict[str, Hashable]:

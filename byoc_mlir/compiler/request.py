@@ -215,9 +215,9 @@ class Request:
     )
     interpreter: bool = option(
         True,
-        """enables tiered execution: a model with dynamic shapes runs in the interpreter tier, while
-        another process compiles it. It has no effect if the cache has the model or is off, or if
-        options other than `threads`, `fallback` and `cache` are set. See
+        """enables tiered execution: an ONNX file runs in the interpreter tier, while another
+        process compiles it. It has no effect if the cache has the model or is off, or if
+        options other than `threads`, `cache` and `fallback="allow"` are set. See
         docs/tiered-execution.md.""",
         accept_bool,
         is_key=False,
@@ -259,9 +259,9 @@ class Request:
     def plain_file(self) -> Path | None:
         """Returns the ONNX file of a request with default options, else `None`.
 
-        The options `threads`, `fallback` and `cache` may differ from their defaults.
+        The options `threads`, `fallback="allow"` and `cache` may differ from their defaults.
         """
-        if not isinstance(self.model, Snapshot):
+        if not isinstance(self.model, Snapshot) or self.fallback == "forbid":
             return None
         is_plain = replace(self, threads=None, fallback="warn", cache=None) == Request(self.model)
         return self.model.path if is_plain else None

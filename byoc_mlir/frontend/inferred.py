@@ -14,7 +14,9 @@ from byoc_mlir.frontend.files.check import opset_versions
 from byoc_mlir.frontend.graphs import standard_name, subgraphs
 from byoc_mlir.frontend.known_ops import node_schema
 from byoc_mlir.frontend.order import defined_names
+from byoc_mlir.frontend.rounded_sizes import rounded_values, with_symbols
 from byoc_mlir.frontend.schema import check_node
+from byoc_mlir.tensors import MOST_SIZES
 
 Sizes: TypeAlias = Sequence[int | None]
 
@@ -28,17 +30,46 @@ def known_sizes(model: onnx.ModelProto) -> Mapping[str, Sizes]:
     Declared shapes are ignored, except the inputs' shapes. If inference refuses the model, because
     it has no opset for a node's domain, the result is empty.
     """
-    inferred = inferred_graph(graph_outline(model), with_values=True)
-    if inferred is None:  # the importer names the node, or accepts it
-        return {}
+    inferred = inferred_with_values(model)
+    return {} if inferred is None else sizes_of_tensors(inferred)  # the importer says why
+
+
+def sizes_of_tensors(graph: onnx.GraphProto) -> Mapping[str, Sizes]:
+    """Returns the sizes of an inferred graph's tensors by name; `None` for an unknown size."""
     return {
         info.name: tuple(
             dim.dim_value if dim.HasField("dim_value") else None
             for dim in info.type.tensor_type.shape.dim
         )
-        for info in (*inferred.input, *inferred.value_info, *inferred.output)
+        for info in (*graph.input, *graph.value_info, *graph.output)
         if info.type.tensor_type.HasField("shape")
     }
+
+
+def inferred_with_values(model: onnx.ModelProto) -> onnx.GraphProto | None:
+    """Returns the main graph with ONNX's inferred shapes, also from the content of small tensors;
+    `None` if inference refuses the model.
+
+    ONNX follows no float. So integers that are rounded from floats count as new symbols.
+    """
+    outline = graph_outline(model)
+    inferred = inferred_graph(outline, with_values=True)
+    rounded = rounded_values(model.graph.node) if inferred is not None else frozenset[str]()
+    if inferred is None or not rounded:
+        return inferred
+    sizes = sizes_of_tensors(inferred)
+    shapes = {name: _few(sizes[name]) for name in rounded & sizes.keys()}
+    with_symbols(
+        outline.graph, {name: shape for name, shape in shapes.items() if shape is not None}
+    )
+    return inferred_graph(outline, with_values=True) or inferred
+
+
+def _few(sizes: Sizes) -> Sequence[int] | None:
+    """Returns the shape of a tensor of so few elements that each may be a symbol, or `None`."""
+    known = [size for size in sizes if size is not None]
+    is_few = len(sizes) == len(known) < 2 and math.prod(known) <= MOST_SIZES
+    return known if is_few else None
 
 
 def inferred_graph(model: onnx.ModelProto, *, with_values: bool = False) -> onnx.GraphProto | None:

@@ -70,7 +70,7 @@ def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | 
         found = (np.asarray(np.frompyfunc(_ELEMENTWISE[type(op)], len(arrays), 1)(*arrays)),)
     elif isinstance(op, elementwise.WhereOp) and arrays[0].dtype == np.bool_:
         found = (np.where(arrays[0], *(array.astype(object) for array in arrays[1:])),)
-    elif isinstance(op, reduce.ProdOp | reduce.SumOp):
+    elif isinstance(op, reduce.ReduceOp) and type(op) in _REDUCTIONS:
         found = (_reduced(op, arrays[0]),)
     else:
         return None
@@ -103,12 +103,11 @@ def _tensors(op: RelayOp) -> Sequence[Any]:
     return op.results
 
 
-def _reduced(op: reduce.ProdOp | reduce.SumOp, items: Array) -> Array:
-    combine = np.frompyfunc(_product if isinstance(op, reduce.ProdOp) else _sum, 2, 1)
+def _reduced(op: reduce.ReduceOp, items: Array) -> Array:
+    combine = np.frompyfunc(_REDUCTIONS[type(op)], 2, 1)
     total = items
     for axis in reversed(op.axes):
-        start = 1 if isinstance(op, reduce.ProdOp) else 0
-        total = np.asarray(combine.reduce(total, axis=axis, initial=start), object)
+        total = np.asarray(combine.reduce(total, axis=axis), object)
     return total.reshape(shape_of(op.output))
 
 
@@ -184,4 +183,11 @@ _ELEMENTWISE: Mapping[type[RelayOp], Callable[..., Size | bool]] = {
     logic.GreaterEqualOp: _at_least,
     logic.LessOp: _less,
     logic.GreaterOp: _greater,
+}
+
+_REDUCTIONS: Mapping[type[RelayOp], Callable[[Size, Size], Size]] = {
+    reduce.MaxOp: largest,
+    reduce.MinOp: smallest,
+    reduce.ProdOp: _product,
+    reduce.SumOp: _sum,
 }

@@ -111,7 +111,7 @@ def _normalised(
     if not taken.isdisjoint(names):
         return None
     columns = factor.reshape(-1, *[1] * (weights.ndim - 1))
-    tensors[names[0]] = (weights * columns).astype(np.float32)
+    tensors[names[0]] = weights * columns.astype(weights.dtype)
     tensors[names[1]] = bias.astype(np.float32)
     merged = helper.make_node("Conv", [convolution.input[0], *names], norm.output)
     merged.attribute.extend(convolution.attribute)

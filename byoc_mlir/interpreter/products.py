@@ -32,10 +32,12 @@ def _batched(a: Array, b: Array) -> Array:
         result = aligned_empty((*a.shape[:-1], columns), np.float32)
         sgemm(a.reshape(-1, a.shape[-1]), b, result.reshape(-1, columns))
         return result
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = a.shape[:-2]
+    if b.shape[:-2] != batch:
+        batch = np.broadcast_shapes(batch, b.shape[:-2])
+        a = np.broadcast_to(a, (*batch, *a.shape[-2:]))
+        b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     result = aligned_empty((*batch, lines, columns), np.float32)
-    a = np.broadcast_to(a, (*batch, *a.shape[-2:]))
-    b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     for place in np.ndindex(batch):
         sgemm(a[place], b[place], result[place])
     return result

@@ -54,7 +54,9 @@ def selu(x: Array, alpha: float, gamma: float) -> Array:
 
 def hard_sigmoid(x: Array, alpha: float, beta: float) -> Array:
     """Returns `alpha * x + beta` between 0 and 1."""
-    return np.clip(x * x.dtype.type(alpha) + x.dtype.type(beta), 0, 1)
+    result = np.asarray(x * x.dtype.type(alpha))
+    result += x.dtype.type(beta)
+    return np.clip(result, 0, 1, out=result)
 
 
 def softplus(x: Array) -> Array:

@@ -34,7 +34,9 @@ def gru_step(gates: Array, inputs: Array, state: Array, inner: Callable[[Array],
         state: the previous hidden state.
         inner: computes the hidden gate's part from the state, given the reset gate.
     """
+    hidden = state.shape[-1]
     shares = sigmoid(gates)
-    update, reset = np.split(shares, 2, -1)
-    candidate = np.tanh(inputs + inner(reset))
+    update, reset = shares[..., :hidden], shares[..., hidden:]
+    candidate = inputs + inner(reset)
+    np.tanh(candidate, out=candidate)
     return candidate + update * (state - candidate)

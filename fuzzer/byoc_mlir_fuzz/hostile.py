@@ -1,29 +1,27 @@
-"""Runner of hostile models and texts: in which stage each ends, and if anything forbidden happened.
+"""Runner of hostile models, texts and files: in which stage each ends, and what fails.
 
-`python -m byoc_mlir_fuzz.hostile --cases 1000` runs cases in forks of one process, some in each
-fork. A case may end in a result or in a typed error. Failures are a crash, no end in time, an
-untyped error, a file opened outside of the case's folder and Python's, and another process.
+`python -m byoc_mlir_fuzz.hostile --cases 1000` runs cases in forks of one process, many in each
+fork. A case may end in a result or in a typed error. It fails if it kills its process or does not
+end, and as `hostile_case.py` says.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import resource
 import select
 import signal
 import sys
-import tempfile
 import time
-import traceback
-import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from random import Random
+from pkgutil import walk_packages
 from typing import Any
 
 import onnx
@@ -31,47 +29,15 @@ import onnx
 import byoc_mlir
 from byoc_mlir.backends import load_backend_module
 from byoc_mlir.boundary import STRICT_VARIABLE
-from byoc_mlir.compiler.build import Stages
-from byoc_mlir.errors import ByocError, InternalError
-from byoc_mlir.frontend import import_model
-from byoc_mlir.frontend.files.mlir_file import write_mlir
-from byoc_mlir.limits import Limits
-from byoc_mlir_fuzz.hostile_models import ATTACKS, attacked
-from byoc_mlir_fuzz.hostile_text import hostile_text
-from byoc_mlir_fuzz.judge import small_inputs
-from byoc_mlir_fuzz.mutate import mutated_bytes
-from byoc_mlir_fuzz.random_model import random_graph
+from byoc_mlir_fuzz.hostile_case import KINDS, SECONDS, STAGES, TARGETS, Ended, Watch, run_case
 
-STAGES = ("read", "import", "partition", "codegen", "run")
-_STAGE_OF = {
-    **dict.fromkeys(("canonicalise", "partition", "prune"), "partition"),
-    **dict.fromkeys(("generate", "lower", "link", "optimise", "program"), "codegen"),
-}
-KINDS = (*ATTACKS, "text", "store")
-LIMITS = Limits(
-    tensor_bytes=1 << 26,
-    constant_bytes=1 << 25,
-    arena_bytes=1 << 27,
-    output_bytes=1 << 26,
-    body_nodes=2000,
-    nodes=5000,
-    seconds=30,
-)
 _MEMORY = 8 << 30
-_BATCH = 25
-
-
-@dataclass
-class Ended:
-    """End of a case."""
-
-    name: str
-    stage: str
-    """Stage that raised the error; `run` if none did before."""
-    error: str = ""
-    """Class of the error; empty for a result."""
-    failure: str = ""
-    """Reason why the end is none that is allowed."""
+_BATCH = 250
+"""Cases of a fork."""
+_LOOK_SECONDS = 5.0
+"""Seconds between two looks at a fork that is silent."""
+_WAITING = 10.0
+"""Seconds on the clock for each second of the processor: other processes run, too."""
 
 
 @dataclass
@@ -81,13 +47,17 @@ class Counts:
     stages: Counter[str] = field(default_factory=Counter[str])
     errors: Counter[str] = field(default_factory=Counter[str])
     kinds: Counter[str] = field(default_factory=Counter[str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """Seconds of the processor, by kind."""
     failures: list[Ended] = field(default_factory=list[Ended])
 
     def add(self, ended: Ended) -> None:
         """Counts a case."""
         self.stages[ended.stage] += 1
         self.errors[f"{ended.stage}: {ended.error or 'a result'}"] += 1
-        self.kinds[ended.name.split("/")[0]] += 1
+        kind = ended.name.split("/")[0]
+        self.kinds[kind] += 1
+        self.seconds[kind] = self.seconds.get(kind, 0.0) + ended.seconds
         if ended.failure:
             self.failures.append(ended)
 
@@ -96,124 +66,11 @@ class Counts:
         yield f"{self.stages.total()} cases, {len(self.failures)} failures"
         yield from (f"  {stage:10} {self.stages[stage]:6}" for stage in STAGES)
         yield from (f"    {name:40} {count:6}" for name, count in sorted(self.errors.items()))
-        yield "  " + ", ".join(f"{kind} {count}" for kind, count in sorted(self.kinds.items()))
+        yield "  " + ", ".join(
+            f"{kind} {count} ({self.seconds[kind]:.0f} s)"
+            for kind, count in sorted(self.kinds.items())
+        )
         yield from (f"FAILED {one.name} in {one.stage}: {one.failure}" for one in self.failures)
-
-
-def write_case(name: str, folder: Path) -> Path:
-    """Writes the files of a case, `KIND/SEED/NUMBER`, to an empty folder; returns the model."""
-    rng = Random(f"hostile {name}")
-    kind = name.split("/")[0]
-    _graph, model = random_graph(rng)
-    _surroundings(folder)
-    if kind in ATTACKS:
-        path = folder / "model.onnx"
-        path.write_bytes(attacked(rng, model, kind))
-        return path
-    path = folder / "model.mlir"
-    write_mlir(import_model(model).module, path)
-    store = path.with_suffix(".safetensors")
-    if kind == "store" and store.is_file():
-        store.write_bytes(mutated_bytes(rng, store.read_bytes()))
-    else:
-        path.write_text(hostile_text(rng, path.read_text()))
-    return path
-
-
-def _surroundings(folder: Path) -> None:
-    """Writes files that a model may name, and some that it may not."""
-    (folder.parent / "outside.bin").write_bytes(bytes(8192))
-    (folder / "data.bin").write_bytes(bytes(range(256)) * 64)
-    (folder / "folder").mkdir()
-    (folder / "link").symlink_to(folder.parent / "outside.bin")
-    (folder / "folder" / "link").symlink_to(folder.parent)
-    os.mkfifo(folder / "pipe")
-
-
-@dataclass
-class _Watch:
-    """Record of the stage that runs, and of forbidden events."""
-
-    allowed: tuple[str, ...] = ()
-    stage: str = "read"
-    forbidden: list[str] = field(default_factory=list[str])
-
-    def install(self) -> None:
-        """Starts to record the stages and events of this process, until it ends."""
-        sys.addaudithook(self._event)
-        original: Callable[..., Any] = Stages.stage
-        watch = self
-
-        @contextmanager
-        def stage(self: Stages, name: str) -> Generator[None]:
-            watch.stage = _STAGE_OF.get(name, "import")
-            with original(self, name):
-                yield
-
-        Stages.stage = stage
-
-    def _event(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.fork"):
-            self.forbidden.append(f"{event} {arguments!r:.200}")
-        elif event in ("open", "os.listdir", "os.remove", "ctypes.dlopen") and self.allowed:
-            path = os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes) else None
-            if path is not None and not f"{os.path.abspath(path)}/".startswith(self.allowed):
-                self.forbidden.append(f"{event} {path!r:.200}")
-
-
-def _run_case(name: str, watch: _Watch) -> Ended:
-    """Writes, compiles and runs a case."""
-    with tempfile.TemporaryDirectory() as top:
-        folder = Path(top) / "model"
-        folder.mkdir()
-        try:
-            path = write_case(name, folder)
-        except ByocError:  # no text, because the model is not imported
-            return Ended(name, "import", "not written")
-        watch.allowed, watch.stage = (str(folder), *_SYSTEM), "read"
-        watch.forbidden.clear()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                _compile_and_run(path, watch)
-            ended = Ended(name, "run")
-        except ByocError as error:
-            ended = Ended(name, _stage_of(error, watch), type(error).__name__)
-            if isinstance(error, InternalError) or type(error) is ByocError:
-                ended.failure = f"{type(error).__name__}: {error}"[:500]
-        except BaseException as error:
-            ended = Ended(name, watch.stage, type(error).__name__)
-            ended.failure = "".join(traceback.format_exception(error)[-2:])[-500:]
-        if watch.forbidden:
-            ended.failure = f"forbidden: {'; '.join(watch.forbidden[:3])}"
-        watch.allowed = ()
-    return ended
-
-
-def _compile_and_run(path: Path, watch: _Watch) -> None:
-    with byoc_mlir.compile(
-        path, targets=(), threads=1, cache=False, limits=LIMITS, fallback="allow"
-    ) as executable:
-        feeds = small_inputs(executable)
-        if feeds is not None:
-            watch.stage = "run"
-            executable.run(feeds)
-
-
-def _stage_of(error: ByocError, watch: _Watch) -> str:
-    if watch.stage == "read" and error.stage == "import":
-        return "import"
-    return watch.stage
-
-
-_SYSTEM = (
-    *(f"{os.path.abspath(path)}/" for path in sys.path if path),
-    *([sys.pycache_prefix] if sys.pycache_prefix else []),
-    *(sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), "/usr/lib", "/lib"),
-    *("/proc/cpuinfo", "/proc/meminfo", "/proc/self/maps", "/proc/self/status", "/sys/"),
-    *("/dev/null", "/dev/shm", "/dev/urandom"),
-)
-"""Files that the interpreter and the package open for themselves."""
 
 
 def _child(names: Sequence[str], write: int, modules: Sequence[str]) -> None:
@@ -225,30 +82,29 @@ def _child(names: Sequence[str], write: int, modules: Sequence[str]) -> None:
         os.dup2(null.fileno(), 2)
     for module in modules:
         load_backend_module(module)
-    watch = _Watch()
+    watch = Watch()
     watch.install()
     for name in names:
         os.write(write, f"{json.dumps({'name': name})}\n".encode())
-        ended = _run_case(name, watch)
+        ended = run_case(name, watch)
         os.write(write, f"{json.dumps(vars(ended))}\n".encode())
 
 
-def run(names: Sequence[str], modules: Sequence[str] = (), seconds: float = 60) -> Iterator[Ended]:
+def run(names: Sequence[str], modules: Sequence[str] = ()) -> Iterator[Ended]:
     """Yields the ends of cases, in order.
 
     Args:
         names: names of cases, `KIND/SEED/NUMBER`.
         modules: modules to load in each fork, as `--backend` of the commands.
-        seconds: the time after which a case counts as hung.
     """
     rest = list(names)
     while rest:
-        ends = list(_batch(rest[:_BATCH], modules, seconds))
+        ends = list(_batch(rest[:_BATCH], modules))
         rest = rest[len(ends) :]
         yield from ends
 
 
-def _batch(names: Sequence[str], modules: Sequence[str], seconds: float) -> Iterator[Ended]:
+def _batch(names: Sequence[str], modules: Sequence[str]) -> Iterator[Ended]:
     """Runs cases in a fork until one kills it."""
     read, write = os.pipe()
     child = os.fork()
@@ -263,8 +119,8 @@ def _batch(names: Sequence[str], modules: Sequence[str], seconds: float) -> Iter
     os.close(write)
     current = ""
     with open(read, "rb", buffering=0) as stream:
-        for line in _lines(stream.fileno(), seconds):
-            message: Mapping[str, str] = json.loads(line)
+        for line in _lines(stream.fileno(), child):
+            message: Mapping[str, Any] = json.loads(line)
             current = message["name"] if "stage" not in message else ""
             if "stage" in message:
                 yield Ended(**message)
@@ -276,15 +132,33 @@ def _batch(names: Sequence[str], modules: Sequence[str], seconds: float) -> Iter
         yield Ended(current, "run", "none", why)
 
 
-def _lines(descriptor: int, seconds: float) -> Iterator[bytes]:
-    """Yields lines until the end, or until none came in time."""
+def _lines(descriptor: int, child: int) -> Iterator[bytes]:
+    """Yields the lines that a child writes, until its end or until a case takes too long."""
     rest = b""
-    while select.select([descriptor], [], [], seconds)[0]:
+    while _answers(descriptor, child):
         data = os.read(descriptor, 65_536)
         if not data:
             return
         *lines, rest = (rest + data).split(b"\n")
         yield from lines
+
+
+def _answers(descriptor: int, child: int) -> bool:
+    """True if a child writes before it has used up the time of a case, or before it waits for
+    something that never comes.
+    """
+    most, end = _seconds_of(child) + 2 * SECONDS, time.monotonic() + _WAITING * SECONDS
+    while not select.select([descriptor], [], [], _LOOK_SECONDS)[0]:
+        if _seconds_of(child) > most or time.monotonic() > end:
+            return False
+    return True
+
+
+def _seconds_of(child: int) -> float:
+    """Returns the seconds of the processor that a child has used."""
+    with open(f"/proc/{child}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _wait(child: int) -> int:
@@ -307,10 +181,17 @@ def names_of(seed: int, start: int = 0, kinds: Sequence[str] = KINDS) -> Iterato
 
 
 def _warm() -> None:
-    """Imports the compiler by a compilation, so that not each fork imports it."""
+    """Imports the package and loads the libraries of backends, so that not each fork does."""
+    for package in ("compiler", "frontend", "interpreter", "lowering", "numpy_ops", "transforms"):
+        folder = Path(byoc_mlir.__file__).with_name(package)
+        for module in walk_packages([str(folder)], f"byoc_mlir.{package}."):
+            import_module(module.name)
     model = onnx.parser.parse_model(_WARMING)
-    with byoc_mlir.compile(model, targets=(), threads=1, fallback="allow") as executable:
-        executable.report()
+    for targets in TARGETS:
+        with byoc_mlir.compile(model, targets, threads=1, fallback="allow") as executable:
+            executable.report()
+    gc.collect()
+    gc.freeze()  # so that forks share its memory
 
 
 _WARMING = """<ir_version: 8, opset_import: ["": 17]>
@@ -334,7 +215,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--case", action="append", metavar="KIND/SEED/NUMBER", help="these alone")
     parser.add_argument("--kind", action="append", choices=KINDS, help="these alone")
     parser.add_argument("--backend", action="append", default=[], metavar="FILE.py")
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one case")
     args = parser.parse_args(arguments)
     os.environ.setdefault(STRICT_VARIABLE, "on")
     os.environ["BYOC_CACHE"] = "off"
@@ -344,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     numbered = names_of(args.seed, args.start, args.kind or KINDS)
     names = args.case or [next(numbered) for _ in range(args.cases)]
     for first in range(0, len(names), _BATCH):
-        for ended in run(names[first : first + _BATCH], args.backend, args.timeout):
+        for ended in run(names[first : first + _BATCH], args.backend):
             counts.add(ended)
             if ended.failure:
                 _say(f"{ended.name} in {ended.stage}: {ended.failure}")

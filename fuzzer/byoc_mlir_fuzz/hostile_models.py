@@ -166,6 +166,10 @@ def _control(rng: Random, model: ModelProto) -> None:
         body.op_type = rng.choice(["If", "Loop", "Scan", "SequenceMap", body.op_type])
 
 
+_NESTED_BYTES = 1 << 19
+"""Most bytes of nested graphs, which double on each level."""
+
+
 def _nest(model: ModelProto, depth: int) -> None:
     graph = model.graph
     graph.initializer.append(helper.make_tensor("hostile_yes", TensorProto.BOOL, [], [True]))
@@ -173,7 +177,7 @@ def _nest(model: ModelProto, depth: int) -> None:
         names = [f"{value.name}" for value in graph.output]
         inner = helper.make_graph(list(graph.node), f"g{level}", [], list(graph.output))
         node = helper.make_node("If", ["hostile_yes"], names, then_branch=inner, else_branch=inner)
-        if node.ByteSize() > 1 << 22:
+        if node.ByteSize() > _NESTED_BYTES:
             return
         del graph.node[:]
         graph.node.append(node)
@@ -248,8 +252,44 @@ def _texts(rng: Random, model: ModelProto) -> None:
         rng.choice(list(node.attribute)).name = text
 
 
+def _memory(rng: Random, model: ModelProto) -> None:
+    """Replaces the graph by ops on tensors about as large as the limits, constants or not."""
+    size = 1 << rng.randint(16, 24)
+    names, lines = ["a"], [_LARGE_CONSTANTS.format(size=size), rng.choice(_LARGE_VALUES)]
+    for number in range(rng.randint(1, 10)):
+        one, two = rng.choice(names), rng.choice(names)
+        lines.append(f"v{number} = {rng.choice(_LARGE_OPS).format(one=one, two=two)}")
+        names.append(f"v{number}")
+    results = rng.sample(names, min(len(names), rng.randint(1, 4)))
+    lines += [
+        f"y{number} = ReduceMax <keepdims = 0> ({name})" for number, name in enumerate(results)
+    ]
+    outputs = ", ".join(f"float y{number}" for number in range(len(results)))
+    results = ", ".join(f"float m_{name}" for name in names)
+    text = f"{_LARGE_HEADER} g (float[1] x) => ({outputs}) {{ {' '.join(lines)} }}"
+    model.CopyFrom(onnx.parser.parse_model(text))
+
+
+_LARGE_HEADER = '<ir_version: 8, opset_import: ["": 17]>'
+_LARGE_CONSTANTS = (
+    "n = Constant <value = int64[1] {{{size}}}> () p = Constant <value = int64[2] {{0, {size}}}> ()"
+    " s = Constant <value = int64 {{{size}}}> () i = Constant <value_int = 0> ()"
+    " u = Constant <value_float = 1.0> ()"
+)
+_LARGE_VALUES = (
+    *("a = Expand (x, n)", "a = Tile (x, n)", "a = ConstantOfShape (n)", "a = Pad (x, p)"),
+    "c = ConstantOfShape (n) a = Add (c, x)",
+    "l = Constant <value_float = 0.0> () f = Cast <to = 1> (s) a = Range (l, f, u)",
+)
+_LARGE_OPS = (
+    *("Exp ({one})", "Neg ({one})", "Concat <axis = 0> ({one}, {two})", "Identity ({one})"),
+    *("Softmax <axis = 0> ({one})", "CumSum ({one}, i)", "Add ({one}, x)", "Add ({one}, {two})"),
+    *("Cast <to = 11> ({one})", "Transpose ({one})", "Concat <axis = 0> ({one}, {one}, {one})"),
+)
+
+
 def _unchanged(rng: Random, model: ModelProto) -> None:
-    """Leaves the model; bytes and fields are changed by functions of their own."""
+    """Leaves the model; bytes, fields and limits are changed by functions of their own."""
 
 
 ATTACKS: Mapping[str, Attack] = {
@@ -260,4 +300,6 @@ ATTACKS: Mapping[str, Attack] = {
     "paths": _paths,
     "control": _control,
     "texts": _texts,
+    "memory": _memory,
+    "limits": _unchanged,
 }

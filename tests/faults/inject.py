@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import faulthandler
 import os
+import re
 import select
 import shutil
 import signal
@@ -30,16 +32,17 @@ import onnx
 from onnx import numpy_helper
 
 import byoc_mlir
+from byoc_mlir.compiler.cache import fingerprint
 from byoc_mlir.errors import ByocError, InternalError
 
 SOURCE = Path(__file__).with_name("faults.c")
-_OF_FILES = ("full", "read-only", "vanish", "kill-writer")
-KINDS = (
-    *_OF_FILES,
-    *("memory", "interrupt", "terminate", "fork"),
-)
-"""Kinds of faults, in the order of the library's numbers from 1 on; the first four fail at an
+_OF_FILES = ("full", "read-only", "vanish", "kill-writer", "other-version")
+_LIBRARY_KINDS = (*_OF_FILES, "memory", "interrupt", "terminate", "fork", "kill-helper")
+"""Kinds of faults in the order of the library's numbers, from 1 on; the first ones fail at an
 operation on a file, the others at an allocation."""
+_IN_HELPER = {"kill-helper": "kill-helper", "memory-of-helper": "memory"}
+"""Faults in the process that compiles beside the calls, by the library's kinds."""
+KINDS = (*_LIBRARY_KINDS, "memory-of-helper")
 
 _HEADER = '<ir_version: 8, opset_import: ["": 17]>'
 
@@ -66,7 +69,9 @@ def _models() -> dict[str, onnx.ModelProto]:
     return models
 
 
-_SECONDS = 60.0
+_SECONDS = 120.0
+_ENOUGH_FOR_ONE = str(20_000)
+"""Bytes of a cache in which two versions delete each other's entries."""
 _FORKED = "BYOC_FAULTS"
 
 
@@ -85,15 +90,24 @@ def _library(folder: Path) -> Path:
     return path
 
 
-def _answer(model: onnx.ModelProto, cache: Path) -> list[Any]:
-    """Compiles a model with a cache, and runs it on one or two shapes."""
+def _answer(model: onnx.ModelProto | Path, cache: Path) -> list[Any]:
+    """Compiles a model with a cache, and runs it on one or three shapes.
+
+    A helper compiles the model of a path, so it runs before and after it is compiled.
+    """
     answers = list[Any]()
+    proto = onnx.load(model) if isinstance(model, Path) else model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with byoc_mlir.compile(model, targets=(), threads=1, cache=cache) as executable:
-            for rows in (4, 6, 1) if _is_symbolic(model) else (4,):
-                x = np.linspace(-2, 2, rows * 8, dtype=np.float32).reshape(rows, 8)
-                answers.append(executable.run({"x": x})["y"].copy())
+        with byoc_mlir.compile(model, targets=None, threads=1, cache=cache) as executable:
+            inputs = [
+                {"x": np.linspace(-2, 2, rows * 8, dtype=np.float32).reshape(rows, 8)}
+                for rows in ((4, 6, 1) if _is_symbolic(proto) else (4,))
+            ]
+            answers += [executable.run(one)["y"].copy() for one in inputs]
+            if isinstance(model, Path):
+                executable.wait()
+                answers.append(executable.run(inputs[0])["y"].copy())
     return answers
 
 
@@ -101,71 +115,127 @@ def _is_symbolic(model: onnx.ModelProto) -> bool:
     return bool(model.graph.input[0].type.tensor_type.shape.dim[0].dim_param)
 
 
-def _in_fork(body: Callable[[], str]) -> str:
-    """Returns the text of a fork's outcome, or how the fork ended."""
+def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = None) -> str:
+    """Returns the text of a fork's outcome, or how the fork ended.
+
+    Args:
+        body: what the fork does.
+        when_stopped: called when the fork has stopped; afterwards the fork goes on.
+    """
     read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            devnull = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(devnull, 2)
-            text = body()
-            os.write(write, f"{text}\n".encode()[:2000])
-        finally:
-            os._exit(0)
-    os.close(write)
-    text = b""
-    while select.select([read], [], [], _SECONDS)[0]:
-        data = os.read(read, 4096)
-        if not data:
+    with tempfile.TemporaryFile() as errors:
+        child = os.fork()
+        if child == 0:
+            try:
+                os.dup2(errors.fileno(), 2)
+                faulthandler.enable(errors)
+                text = body()
+                os.write(write, f"{text}\n".encode()[:2000])
+            finally:
+                os._exit(0)
+        os.close(write)
+        said, status = _followed(child, read, when_stopped)
+        os.close(read)
+        errors.seek(0)
+        place = _aborted_in(errors.read().decode(errors="replace"))
+    if said:
+        return " and ".join(sorted(said))
+    if status == -signal.SIGABRT:
+        return f"aborted in {place}"
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit {status}"
+
+
+def _followed(
+    child: int, pipe: int, when_stopped: Callable[[], None] | None
+) -> tuple[set[str], int]:
+    """Returns the lines that a child and its forks write, and the child's status."""
+    text, end = b"", time.monotonic() + _SECONDS
+    while True:
+        if select.select([pipe], [], [], 0.05)[0]:
+            data = os.read(pipe, 4096)
+            if not data:
+                break
+            text += data
+        elif time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            text = b"HUNG"
             break
-        text += data
-    else:
-        os.kill(child, signal.SIGKILL)
-        text = b"HUNG"
-    os.close(read)
+        elif when_stopped is not None and os.waitpid(child, os.WNOHANG | os.WUNTRACED)[0]:
+            when_stopped()
+            when_stopped = None
+            os.kill(child, signal.SIGCONT)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    said = " and ".join(sorted(set(text.decode().split("\n")) - {""}))
-    return said or (f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit {status}")
+    return set(text.decode().split("\n")) - {""}, status
+
+
+def _aborted_in(text: str) -> str:
+    """Returns the package of the Python function that called what aborted."""
+    file = re.search(r'most recent call first\):\n  File "([^"]*)"', text)
+    if file is None:
+        return "an unknown place"
+    return Path(file[1]).parts[-3] if "llvmlite" not in file[1] else "llvmlite"
 
 
 class Injector:
     """Runs a model with faults, and judges the outcomes."""
 
-    def __init__(self, library: str, model: onnx.ModelProto, folder: Path):
+    def __init__(self, library: str, model: onnx.ModelProto | Path, folder: Path):
         self._faults: Any = ctypes.CDLL(library)
         self._faults.fault_arm.argtypes = [ctypes.c_int, ctypes.c_long] + [ctypes.c_char_p] * 2
         self._faults.fault_count.restype = ctypes.c_long
         self._model, self._cache, self._gone = model, folder / "cache", folder / "gone"
+        self._count_file = folder / "count"
         self._wanted = _answer(model, folder / "first")  # imports all that the forks need
 
     def count(self, kind: str) -> int:
         """Returns the number of events of a kind in a run without a fault."""
         self._clear()
-        return int(_in_fork(lambda: str(self._attempt(kind, 0)[1])))
+        count = _in_fork(lambda: str(self._attempt(kind, 0)[1]))
+        return int(self._count_file.read_text() if kind in _IN_HELPER else count)
 
     def inject(self, kind: str, at: int) -> tuple[str, str]:
         """Returns the outcome of a run with a fault, and what is wrong, or ""."""
         self._clear()
-        outcome = _in_fork(lambda: self._attempt(kind, at)[0])
+        others = list[str]()
+        outcome = _in_fork(
+            lambda: self._attempt(kind, at)[0], lambda: others.append(_in_fork(self._other_version))
+        )
         wrong = "" if self._is_allowed(kind, outcome) else outcome
+        if kind == "other-version" and others != ["right"]:
+            wrong += f"; the other version: {others}"
         if self._gone.exists():
             shutil.rmtree(self._gone)
-        after = _in_fork(lambda: self._attempt(kind, 0)[0])
+        after = _in_fork(lambda: self._attempt("", 0)[0])
         if after != "right":
             wrong += f"; the next run: {after}"
         return outcome, wrong
 
+    def _other_version(self) -> str:
+        """Compiles and runs the model as another version of this package would."""
+        fingerprint.__dict__["_own_stamps"] = lambda: [["another", "version"]]
+        fingerprint.__dict__["_software"].cache_clear()
+        return self._attempt("", 0)[0]
+
+    def _arm(self, kind: str, at: int) -> None:
+        os.environ["BYOC_CACHE_BYTES"] = _ENOUGH_FOR_ONE if kind == "other-version" else ""
+        if kind in _IN_HELPER:
+            os.environ["BYOC_HELPER_COUNT"] = str(self._count_file)
+            number = _LIBRARY_KINDS.index(_IN_HELPER[kind]) + 1
+            os.environ["BYOC_HELPER_FAULT"] = f"{number} {at}"
+        elif kind:
+            paths = str(self._cache).encode(), str(self._gone).encode()
+            self._faults.fault_arm(_LIBRARY_KINDS.index(kind) + 1, at, *paths)
+
     def _attempt(self, kind: str, at: int) -> tuple[str, int]:
-        paths = str(self._cache).encode(), str(self._gone).encode()
-        self._faults.fault_arm(KINDS.index(kind) + 1, at, *paths)
+        """Returns the outcome of a run with a fault, and the number of events; "" is no fault."""
+        self._arm(kind, at)
         count = 0
         try:
             try:
                 answers = _answer(self._model, self._cache)
             finally:
                 count = self._faults.fault_count()
-            same = all(map(np.array_equal, answers, self._wanted))
+            same = all(map(_is_same, answers, self._wanted))
             return "right" if same else "WRONG VALUE", count
         except InternalError as error:
             return f"UNTYPED {error.__cause__!r}"[:300], count
@@ -176,6 +246,8 @@ class Injector:
 
     def _is_allowed(self, kind: str, outcome: str) -> bool:
         if kind in ("kill-writer", "terminate") and outcome.startswith("killed by SIG"):
+            return True
+        if kind == "memory" and outcome == "aborted in llvmlite":  # C++ has no other way here
             return True
         if kind == "interrupt" and outcome == "KeyboardInterrupt":
             return True
@@ -193,6 +265,11 @@ def _typed(kind: type[ByocError]) -> Iterator[type[ByocError]]:
     yield kind
     for one in kind.__subclasses__():
         yield from _typed(one)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """True if answers are equal, except for the rounding of the interpreter tier."""
+    return one.shape == other.shape and np.allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
 def _places(count: int, most: int) -> Sequence[int]:
@@ -216,18 +293,21 @@ def main() -> int:
             return subprocess.run([sys.executable, *sys.argv], env=variables).returncode
     failed = False
     with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        onnx.save(_models()["symbolic"], path)
         injectors = {
             name: Injector(os.environ[_FORKED], model, Path(folder) / name)
-            for name, model in _models().items()
+            for name, model in {**_models(), "file": path}.items()
         }
         for kind in args.kind or KINDS:
             counts, end = Counts(), time.monotonic() + args.seconds
-            for name, injector in injectors.items():
-                events = injector.count(kind)
-                for at in _places(events, -(-args.places // len(injectors))):
+            chosen = ["file"] if kind in _IN_HELPER else list(_models())
+            for name in chosen:
+                events = injectors[name].count(kind)
+                for at in _places(events, -(-args.places // len(chosen))):
                     if time.monotonic() > end:
                         break
-                    outcome, wrong = injector.inject(kind, at)
+                    outcome, wrong = injectors[name].inject(kind, at)
                     counts.outcomes[outcome] += 1
                     if wrong:
                         counts.failures.append(f"{kind} {name} {at}/{events}: {wrong}")

@@ -20,42 +20,41 @@ _ELSEWHERE = (HasParent, IsTerminator, SymbolOpInterface, SymbolUserOpInterface)
 _DIALECTS = ("arith", "llvm", "math", "memref", "vector")
 """Dialects whose ops occur by thousands and are verified independently of their context."""
 
+_verified: set[_Kind] = set()
+"""Kinds of ops that this process has verified."""
 
-def verify_module(module: Operation) -> None:
+
+def verify_module(op: Operation) -> None:
     """Verifies an op and all ops in it.
 
-    Among ops of one class with the same types and attributes, only one is verified, if nothing else
-    affects the verification. Code for the host has thousands of ops, but only some hundred such
-    kinds.
+    Among ops of one class with the same types and attributes, only one is verified in a process, if
+    nothing else affects the verification. Code for the host has thousands of ops, but only some
+    hundred such kinds.
 
     Raises:
         VerifyException: an op violates its definition.
         ValueError: an op does not know its parent, or uses a value that was erased.
     """
-    _verify(module, set())
-
-
-def _verify(op: Operation, verified: set[_Kind]) -> None:
     for region in op.regions:
         for block in region.blocks:
             if block.parent is not region:
                 raise ValueError("a block does not know its region")
-            _verify_block(block, verified)
+            _verify_block(block)
     kind = _kind(op)
-    if kind is not None:
-        if kind in verified:
-            return
-        verified.add(kind)
+    if kind in _verified:
+        return
     op.verify(verify_nested_ops=False)
+    if kind is not None:
+        _verified.add(kind)
 
 
-def _verify_block(block: Block, verified: set[_Kind]) -> None:
+def _verify_block(block: Block) -> None:
     if block.is_empty:
         block.verify()
     for op in block.ops:
         if op.parent is not block:
             raise ValueError(f"a {op.name} does not know its block")
-        _verify(op, verified)
+        verify_module(op)
 
 
 def _kind(op: Operation) -> _Kind | None:

@@ -1,7 +1,5 @@
-"""Tiered execution: models that run in the interpreter tier while another process compiles them.
-
-Tiered execution serves models with dynamic shapes: they cannot be compiled before the first inputs,
-so that the first run would wait for the compiler.
+"""Tiered execution: models that run in the interpreter tier while another process compiles them, so
+that the first run does not wait for the compiler.
 """
 
 from __future__ import annotations
@@ -28,8 +26,7 @@ _SIZES_FROM_VALUES = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Uni
 
 
 def answering_at_once(snapshot: Snapshot, cached: CachedModel) -> Executable | None:
-    """Returns the executable with an interpreter tier, or `None` if that is impossible or of no
-    use.
+    """Returns the executable with an interpreter tier, or `None` if that is impossible.
 
     Args:
         snapshot: the model's file.
@@ -39,12 +36,9 @@ def answering_at_once(snapshot: Snapshot, cached: CachedModel) -> Executable | N
         InvalidModelError: the file is no model, or the model is invalid.
     """
     with boundary("read"):
-        model = snapshot.message
-        inputs = model_inputs(model)
-        is_static = all(info.is_static for info in inputs) and not _has_sizes_from_values(model)
-        if is_static or not _can_be_interpreted(model):
+        if not _can_be_interpreted(snapshot.message):
             return None
-        return _executable(snapshot, inputs, cached)
+        return _executable(snapshot, cached)
 
 
 def _can_be_interpreted(model: ModelProto) -> bool:
@@ -60,8 +54,11 @@ def _can_be_interpreted(model: ModelProto) -> bool:
     return can_start() and not has_registered() and not unavailable_reason()
 
 
-def _has_sizes_from_values(model: ModelProto) -> bool:
-    return any(node.op_type in _SIZES_FROM_VALUES for node in model.graph.node)
+def _has_fixed_shapes(model: ModelProto, inputs: Sequence[TensorInfo]) -> bool:
+    """True if the model can be compiled without inputs."""
+    if any(node.op_type in _SIZES_FROM_VALUES for node in model.graph.node):
+        return False
+    return all(info.is_static for info in inputs)
 
 
 def _is_valid(model: ModelProto) -> bool:
@@ -77,9 +74,7 @@ def _is_valid(model: ModelProto) -> bool:
     return True
 
 
-def _executable(
-    snapshot: Snapshot, inputs: Sequence[TensorInfo], cached: CachedModel
-) -> Executable | None:
+def _executable(snapshot: Snapshot, cached: CachedModel) -> Executable | None:
     from byoc_mlir.compiler.execution.compiling_process import CompilingProcess
     from byoc_mlir.frontend.files.tensors import TensorReader
     from byoc_mlir.interpreter.model import InterpretedModel
@@ -90,6 +85,9 @@ def _executable(
     except OSError:
         return None  # there can be no more processes: it is compiled here
     model = snapshot.take(holds_bytes=True)  # they are compiled if the process compiled others
+    inputs = model_inputs(model)
+    if _has_fixed_shapes(model, inputs):
+        compilation.start()
     outputs = [output.name for output in model.graph.output]
     tensors = TensorReader(snapshot.files).graph_tensors(model.graph)
     answer = InterpretedModel(model, tensors, _threads(cached.request.threads)).run

@@ -33,7 +33,7 @@ from byoc_mlir.runtime.execution.node import LoadedNode
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.memory import return_freed_memory
-from byoc_mlir.runtime.system.threads import starts
+from byoc_mlir.runtime.system.threads import available_threads, starts
 from byoc_mlir.warned import warn_user
 
 _SCRIPT = """
@@ -61,9 +61,11 @@ _FAILURE_BYTES = 4096
 
 
 def can_start() -> bool:
-    """True if this process can start another Python interpreter; False if Python is embedded in a
-    program.
+    """True if another compilation may run beside this process: a core is free for it, and Python is
+    not embedded in a program.
     """
+    if len(_working()) >= max(1, available_threads() - 1):
+        return False
     executable = Path(sys.executable or "")
     is_python = executable.is_absolute() and executable.name.startswith("python")
     return is_python and not getattr(sys, "frozen", False)
@@ -88,13 +90,16 @@ class CompilingProcess:
         weakref.finalize(self, _end, self._process).atexit = False  # its input ends with this one
         self._write(_line(search_path()) + _line(_said(cached)))
 
-    def start(self, inputs: Mapping[str, Array]) -> None:
+    def start(self, inputs: Mapping[str, Array] | None = None) -> None:
         """Starts the compilation for inputs of the same shapes and types; the second call does
         nothing.
+
+        Args:
+            inputs: `None` if all shapes are fixed.
         """
         if self._has_work:
             return
-        data = _file(inputs)
+        data = b"" if inputs is None else _file(inputs)
         with self._lock:
             if self._has_work:
                 return
@@ -106,6 +111,10 @@ class CompilingProcess:
         thread = threading.Thread(target=self._write, args=(data, True), daemon=True)
         if not starts(thread):
             _end(self._process)  # it would wait for its inputs
+
+    def has_started(self) -> bool:
+        """True if the process compiles, or has compiled."""
+        return self._has_work
 
     def is_over(self) -> bool:
         """True if the process has ended, or was started before this process was forked."""
@@ -205,7 +214,7 @@ def main() -> int:
         return 1
     executable = compile_here(request, cached)
     data = sys.stdin.buffer.read()
-    if data:  # else nobody has asked for an answer
+    if data:  # else all shapes are fixed
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             executable.run([stored[name] for name in stored.files])
     return 0
@@ -259,6 +268,12 @@ def _started() -> subprocess.Popen[bytes]:
     return process
 
 
+def _working() -> list[CompilingProcess]:
+    """Returns the processes that compile now."""
+    with _at_work_lock:
+        return [one for one in _at_work if not one.is_over()]
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     with suppress(subprocess.TimeoutExpired):
@@ -272,8 +287,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 @atexit.register
 def _wait_for_all() -> None:
     deadline = time.monotonic() + _EXIT_SECONDS
-    with _at_work_lock:
-        ours = [one for one in _at_work if not one.is_over()]
+    ours = _working()
     try:
         for one in ours:
             one.wait_until(deadline)

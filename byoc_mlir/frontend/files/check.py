@@ -23,7 +23,7 @@ from byoc_mlir.frontend.graphs import (
     subgraphs,
 )
 from byoc_mlir.frontend.order import ordered_nodes
-from byoc_mlir.limits import current_limits, in_time
+from byoc_mlir.limits import check_time, current_limits, in_time
 
 MAX_OPSET = onnx.defs.onnx_opset_version()
 """Newest accepted version of the default opset."""
@@ -40,11 +40,11 @@ def check_model(model: onnx.ModelProto) -> None:
         LimitExceededError: there are too many nodes, a name is too long, or graphs are nested too
             deeply.
     """
-    _check_texts(model, current_limits().name_length)
-    _check_versions(model)
-    nodes = _count_nodes(model.graph, 0)
+    nodes = _count_nodes(model.graph, 0)  # first, since all else takes longer
     nodes += sum(_count_nodes(function, 0) for function in model.functions)
     current_limits().check("nodes", nodes, "nodes of the model")
+    _check_texts(model, current_limits().name_length)
+    _check_versions(model)
     _check_graph(model.graph, frozenset())
     _check_functions(model)
 
@@ -120,6 +120,7 @@ def _check_texts(message: Message, longest: int) -> None:
 
     `doc_string` is not checked, since it is never used. Values of metadata may be of any length.
     """
+    check_time()
     for field, value in _fields(message):
         many = value if field.is_repeated else (value,)
         if field.type == FieldDescriptor.TYPE_MESSAGE:

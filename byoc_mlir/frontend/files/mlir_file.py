@@ -225,9 +225,16 @@ def _attach(module: ModuleOp, store: str | Path) -> None:
                     " .mlir file and its store together"
                 )
             if weight.digest not in loaded:
-                loaded[weight.digest] = _checked(file.get_tensor(weight.digest), op, weight, store)
+                loaded[weight.digest] = _checked(_stored(file, weight), op, weight, store)
             attached = Weight(weight.name, weight.digest, loaded[weight.digest])
             op.properties["value"] = WeightAttr(attached)
+
+
+def _stored(file: Any, weight: Weight) -> Array:
+    """Returns a weight's bytes; none if the store has elements, whose type NumPy may lack."""
+    if file.get_slice(weight.digest).get_dtype() != _STORED_ELEMENT:
+        return np.empty(0, np.uint8)
+    return file.get_tensor(weight.digest)
 
 
 def _checked(stored: Array, op: ConstantOp, weight: Weight, store: str | Path) -> Array:
@@ -240,6 +247,9 @@ def _checked(stored: Array, op: ConstantOp, weight: Weight, store: str | Path) -
         f"{store} holds other bytes than {op.type} under the digest of weight '{weight.name}';"
         " the store was changed after it was written"
     )
+
+
+_STORED_ELEMENT = "U8"
 
 
 def _stored_form(array: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -15,7 +15,7 @@ from byoc_mlir.frontend.loops.ends import body_of
 from byoc_mlir.frontend.loops.growing import first_result
 from byoc_mlir.frontend.loops.values import Graph
 from byoc_mlir.frontend.order import all_names, needed_nodes, read_names
-from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES
+from byoc_mlir.frontend.rounded_sizes import GIVE_SIZES
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 """Domains whose ops are deterministic, except the random ones."""

@@ -11,8 +11,9 @@ from functools import cached_property
 import onnx
 
 from byoc_mlir.frontend.graphs import standard_name
-from byoc_mlir.frontend.inferred import graph_outline, inferred_graph
+from byoc_mlir.frontend.inferred import inferred_with_values, sizes_of_tensors
 from byoc_mlir.frontend.order import read_names
+from byoc_mlir.frontend.rounded_sizes import GIVE_SIZES, rounded_values, symbolic_values
 from byoc_mlir.frontend.stages.suggestions import sizes_read
 from byoc_mlir.tensors import MOST_SIZES
 
@@ -29,6 +30,8 @@ _SIZES_OF_SIZES = frozenset(
         "Mod",
         "Mul",
         "Neg",
+        "ReduceMax",
+        "ReduceMin",
         "ReduceProd",
         "ReduceSum",
         "Reshape",
@@ -40,9 +43,6 @@ _SIZES_OF_SIZES = frozenset(
     }
 )
 """Ops that the importer evaluates symbolically on sizes."""
-
-GIVE_SIZES = frozenset({"Shape", "Size"})
-"""Ops whose results depend on their operand's shape only."""
 
 _INTEGERS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
 
@@ -72,7 +72,7 @@ class SizeValues:
     @cached_property
     def computed(self) -> frozenset[str]:
         """Returns the values on which sizes depend, and which nodes compute from the inputs'
-        content.
+        content, or round from floats.
         """
         return self._values - self._arguments
 
@@ -90,8 +90,18 @@ class SizeValues:
     @cached_property
     def _values(self) -> frozenset[str]:
         wanted = sizes_read(self._nodes) - self._constants
-        data = data_of(self._nodes, self._arguments)
+        data = data_of(self._nodes, self._arguments | self._rounded(wanted))
         return self._behind(wanted & data, self._nodes) & data
+
+    def _rounded(self, wanted: Set[str]) -> Set[str]:
+        """Returns integers that nodes round from floats that follow from symbolic sizes; none if
+        no wanted value depends on such an integer.
+        """
+        rounded = rounded_values(self._nodes)
+        if not rounded or wanted.isdisjoint(data_of(self._nodes, rounded)):
+            return frozenset()
+        known = {} if self._inferred is None else sizes_of_tensors(self._inferred)
+        return rounded & symbolic_values(self._nodes, known, self._model.graph.initializer)
 
     def _behind(self, wanted: Iterable[str], nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
         """Returns the values from which the wanted values are computed by symbolic arithmetic."""
@@ -103,13 +113,14 @@ class SizeValues:
                 continue
             seen.add(name)
             node = producers.get(name)
-            if node is not None and self._is_of_sizes(node):
+            if node is not None and self.is_arithmetic(node):
                 pending.extend(read for read in node.input if read not in self._constants)
             else:
                 found.add(name)
         return frozenset(found)
 
-    def _is_of_sizes(self, node: onnx.NodeProto) -> bool:
+    def is_arithmetic(self, node: onnx.NodeProto) -> bool:
+        """True if the importer evaluates the node symbolically when its operands are sizes."""
         if standard_name(node.domain) or node.op_type not in _SIZES_OF_SIZES:
             return False
         return all(name in self._constants or name in self._few_integers for name in node.input)
@@ -117,11 +128,15 @@ class SizeValues:
     @cached_property
     def _few_integers(self) -> Set[str]:
         """Returns the integer tensors that are so small that each element may be a symbol."""
-        inferred = inferred_graph(graph_outline(self._model), with_values=True)
+        inferred = self._inferred
         if inferred is None:
             return frozenset()
         infos = (*inferred.input, *inferred.value_info, *inferred.output)
         return {info.name for info in infos if _holds_few_integers(info.type.tensor_type)}
+
+    @cached_property
+    def _inferred(self) -> onnx.GraphProto | None:
+        return inferred_with_values(self._model)
 
 
 def data_of(nodes: Iterable[onnx.NodeProto], arguments: Iterable[str]) -> Set[str]:

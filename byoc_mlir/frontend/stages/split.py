@@ -20,7 +20,8 @@ from byoc_mlir.frontend.external import is_random
 from byoc_mlir.frontend.graphs import STAGE_DOMAIN, attribute_of
 from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs
 from byoc_mlir.frontend.order import named_copies, needed_nodes, ordered_nodes, read_names
-from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES, SizeValues
+from byoc_mlir.frontend.rounded_sizes import GIVE_SIZES
+from byoc_mlir.frontend.stages.size_operands import SizeValues
 from byoc_mlir.frontend.stages.stage import Stage, stage_model
 from byoc_mlir.frontend.stages.suggestions import (
     AXIS_OF_COUNT,
@@ -68,6 +69,7 @@ class _Splitter:
         self._constant_nodes: list[onnx.NodeProto] = []
         self._of_sizes: list[onnx.NodeProto] = []
         self._sizes: set[str] = set()
+        self._arithmetic: list[onnx.NodeProto] = []
         self._stages: list[list[onnx.NodeProto]] = [[]]
         self._trims: dict[str, Trim] = {}
         nodes = ordered_nodes(graph.node, self._level.keys())
@@ -91,6 +93,8 @@ class _Splitter:
             if self._follows_from_sizes(node):
                 self._of_sizes.append(node)
                 self._sizes.update(filter(None, node.output))
+            if node.op_type in GIVE_SIZES or self._size_values.is_arithmetic(node):
+                self._arithmetic.append(node)
             level += not self._size_values.computed.isdisjoint(node.output)
         if level == len(self._stages):
             self._stages.append([])
@@ -160,7 +164,7 @@ class _Splitter:
             if number == last:
                 outputs |= {name for name in results if self._level[name] == _CONSTANT}
             outputs |= {self._trims[name].count for name in outputs if name in self._trims}
-            again = self._conditions(nodes)
+            again = self._repeated(nodes)
             made.update(name for node in again for name in node.output)
             nodes = [*again, *nodes]
             read = {name for node in nodes for name in read_names(node)} | (outputs - made)
@@ -170,13 +174,21 @@ class _Splitter:
             stages.append(self._stage(number, nodes, sorted(inputs), sorted(outputs), constants))
         return tuple(reversed(stages))
 
-    def _conditions(self, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        """Returns the nodes of earlier segments that compute the conditions of an `If` in `nodes`
-        from shapes.
+    def _repeated(self, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+        """Returns the nodes of earlier segments that compute from shapes the conditions of an `If`
+        in `nodes`, and the arithmetic on sizes that `nodes` read.
         """
         made = {output for node in nodes for output in node.output}
         conditions = {node.input[0] for node in nodes if node.op_type == "If"} - made
-        return needed_nodes(self._of_sizes, conditions & self._sizes)
+        again = needed_nodes(self._of_sizes, conditions & self._sizes)
+        made.update(name for node in again for name in node.output)
+        here = {name for node in nodes for name in read_names(node)}.union(self._arguments)
+        arithmetic = [
+            node
+            for node in self._arithmetic
+            if node.op_type not in GIVE_SIZES or node.input[0] in here
+        ]
+        return [*again, *needed_nodes(arithmetic, self._size_values.read_by(nodes) - made)]
 
     def _stage(
         self,

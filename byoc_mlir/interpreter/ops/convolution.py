@@ -35,6 +35,9 @@ _LONG, _MANY = 100_000_000, 1 << 10
 """Minimum MACs for oneDNN's code, whose creation takes 1 ms, and minimum positions above which that
 code is faster than copying windows."""
 
+_ONE = Axis(1, 1, 1, 1, 0, 0, 1)
+"""Dimension of one element. With it, windows of one dimension lie in one line."""
+
 
 class Conv:
     """ONNX's Conv of `f32`, computed row by row of the kernel.
@@ -70,6 +73,8 @@ class Conv:
         elif _suits_onednn(len(x), w, axes, group):
             result = self._convolve_by_onednn(x, w, b, axes)
             limits.apply(result)
+        elif group == 1 and all(map(_is_whole, axes)):
+            result = _multiply(x, self._matrix_of(w), b, limits)
         else:
             result = _convolve(x, self._matrix_of(w), b, axes, group, limits)
         return _channels_second(result)
@@ -124,6 +129,23 @@ def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int)
     return is_copied and places >= _MANY and places * weights.size >= long
 
 
+def _is_whole(axis: Axis) -> bool:
+    """True if the windows along a dimension are its elements."""
+    return axis.kernel == axis.stride == 1 and axis.count == axis.size
+
+
+def _multiply(x: Array, weights: Array, bias: Array | None, limits: _Limits) -> Array:
+    """Computes a convolution of single elements: a matmul."""
+    data = _channels_last(x)
+    result = aligned_empty((*data.shape[:-1], weights.shape[1]), np.float32)
+    rows = result.reshape(-1, weights.shape[1])
+    if bias is not None:
+        rows[...] = bias
+    sgemm(data.reshape(-1, len(weights)), weights, rows, beta=0.0 if bias is None else 1.0)
+    limits.apply(rows)
+    return result
+
+
 def _convolve(
     x: Array,
     weights: Array,
@@ -132,9 +154,11 @@ def _convolve(
     group: int,
     limits: _Limits,
 ) -> Array:
+    if len(axes) == 1 and x.shape[1] // group < _FEW:
+        return _convolve(x[:, :, np.newaxis], weights, bias, (_ONE, *axes), group, limits)[:, 0]
     first, *rest = axes
     lines = _windows(_padded(x, axes), rest)
-    if first.kernel == 1:
+    if first.kernel == 1 < first.stride:
         lines, first = lines[:, :: first.stride], replace(first, stride=1)
     results, channels = weights.shape[1], x.shape[1] // group
     weights = weights.reshape(first.kernel, -1, results)

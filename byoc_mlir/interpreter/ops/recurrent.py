@@ -76,12 +76,6 @@ def _run_layer(
     return result, states
 
 
-def _products(states: Array, weights: Array) -> Array:
-    """Multiplies states by weights for each direction."""
-    pairs = zip(states, weights, strict=True)
-    return np.stack([matmul(state, matrix) for state, matrix in pairs])
-
-
 def _sequences(x: Array, directions: int, direction: str, lengths: Array | None) -> _Sequences:
     backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
     if len(backwards) != directions or not x.size:
@@ -164,7 +158,7 @@ class _Lstm:
         recurrent = r.swapaxes(1, 2)
 
         def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
-            return lstm_step(gates + _products(before[0], recurrent), before[1])
+            return lstm_step(gates + matmul(before[0], recurrent), before[1])
 
         return _with_layout(layout, *_run_layer(sequences, w, bias, states, step))
 
@@ -202,17 +196,20 @@ def _gru(
     bias = np.zeros((len(w), 6 * hidden), np.float32) if b is None else b
     of_inputs, of_states = bias[:, : 3 * hidden], bias[:, None, 3 * hidden :]
     shared, inner = slice(2 * hidden), slice(2 * hidden, None)
-    recurrent = r.swapaxes(1, 2)
+    recurrent = np.ascontiguousarray(r.swapaxes(1, 2))  # products with a vector are faster by rows
+    read = slice(None) if linear_before_reset else shared
+    first, bias_of_first = recurrent[..., read], of_states[..., read]
+    second, bias_of_second = recurrent[..., inner], of_states[..., inner]
 
     def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
         (state,) = before
-        read = slice(None) if linear_before_reset else shared
-        products = _products(state, recurrent[..., read]) + of_states[..., read]
+        products = matmul(state, first)
+        products += bias_of_first
 
         def of_state(reset: Array) -> Array:
             if linear_before_reset:
                 return reset * products[..., inner]
-            return _products(reset * state, recurrent[..., inner]) + of_states[..., inner]
+            return matmul(reset * state, second) + bias_of_second
 
         sums = gates[..., shared] + products[..., shared]
         return (gru_step(sums, gates[..., inner], state, of_state),)

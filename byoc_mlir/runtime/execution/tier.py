@@ -30,6 +30,10 @@ class Compilation(Protocol):
         """
         ...
 
+    def has_started(self) -> bool:
+        """True if the compilation was started, even if it is over."""
+        ...
+
     def is_over(self) -> bool:
         """True if the compilation has finished or failed."""
         ...
@@ -102,7 +106,7 @@ class LoadedTier(LoadedNode):
         self.settled().warmup(shapes)
 
     def wait(self) -> None:
-        if self._compiled is not None or self._latest is not None:  # else no sizes are known
+        if self._compiled is not None or self._compilation.has_started():  # else no sizes are known
             self._used()
 
     def known(self) -> Node:
@@ -136,13 +140,14 @@ class LoadedTier(LoadedNode):
         return outputs
 
     def _used(self) -> LoadedNode:
-        """Returns the compiled node as `settled` does, for reports and `wait`; requires at least
-        one run.
+        """Returns the compiled node as `settled` does, for reports and `wait`; requires a started
+        compilation.
 
         Raises:
-            ExecutionError: the node is closed, or has not run.
+            ExecutionError: the node is closed, or has no fixed shapes and has not run.
         """
-        if self._compiled is None and self._latest is None and not self._is_closed:
+        is_unknown = self._compiled is None and not self._compilation.has_started()
+        if is_unknown and not self._is_closed:
             raise ExecutionError(NOT_COMPILED)
         compiled = self.settled()
         latest, self._latest = self._latest, None

@@ -11,7 +11,6 @@ which expect no OpenMP threads.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import threading
@@ -20,8 +19,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
-OPENMP = "libgomp.so.1"
-"""OpenMP runtime that compiled code uses."""
+from byoc_mlir.runtime.system.threads import loaded_openmp
 
 llvm_at_work = threading.RLock()
 """Lock that is held while threads are inside of LLVM without llvmlite's lock."""
@@ -114,10 +112,9 @@ def _leave_llvm() -> None:
 
 def _end_openmp_threads() -> bool:
     """Ends the OpenMP threads of this thread; returns True if there are none now."""
-    try:
-        library = ctypes.CDLL(OPENMP, mode=os.RTLD_NOLOAD)
-    except OSError:
-        return True  # it is not loaded
+    library = loaded_openmp()
+    if library is None:
+        return True
     pause = getattr(library, "omp_pause_resource_all", None)
     return pause is not None and pause(_PAUSE_HARD) == 0
 

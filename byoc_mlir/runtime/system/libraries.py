@@ -14,7 +14,7 @@ from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
 from byoc_mlir.installed import library_in_wheel
 from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.threads import prepare_openmp_environment
+from byoc_mlir.runtime.system.threads import OPENMP, prepare_openmp_environment
 
 
 @cache
@@ -63,7 +63,7 @@ def limit_isa(handle: ctypes.CDLL, switch: IsaSwitch) -> None:
 
 def find_openmp() -> Path | None:
     """Returns the OpenMP runtime that host loops share with oneDNN, or None if there is none."""
-    name = Path("libgomp.so.1")
+    name = Path(OPENMP)
     try:
         load_library(name)
     except ExecutionError:

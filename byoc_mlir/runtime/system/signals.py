@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from byoc_mlir.runtime.system.forks import OPENMP
 from byoc_mlir.runtime.system.libraries import load_library
+from byoc_mlir.runtime.system.threads import OPENMP
 
 HELD = frozenset(signal.valid_signals()) - {
     signal.SIGABRT,

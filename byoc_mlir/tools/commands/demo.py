@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     with shown("demo"), byoc_mlir.compile(MODEL) as executable:
         (probabilities,) = executable.run(inputs)["probabilities"]
         first = time.perf_counter() - start
+        executable.wait()
         seconds = median_seconds(lambda: executable.run(inputs))
         report = executable.report()
         compared = executable.verify(inputs)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from concepts import run_counts
 
+pytestmark = pytest.mark.xdist_group("cold_start")  # one process counts for all
+
 MOST: Mapping[str, int] = {
     "files that run": 53,
     "modules of byoc_mlir loaded": 448,

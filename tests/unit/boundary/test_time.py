@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from google.protobuf.message import Message
 from helpers.models import model_of
 from onnx import helper
 
@@ -19,6 +20,7 @@ from byoc_mlir.compiler.build import Stages
 from byoc_mlir.compiler.execution import model as compilation
 from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.errors import LimitExceededError
+from byoc_mlir.frontend.files import check
 from byoc_mlir.frontend.files.check import check_model
 from byoc_mlir.limits import limited
 
@@ -87,6 +89,30 @@ def test_reading_looks_at_the_time_for_each_node() -> None:
     found = _branches(20)
     with limited(Limits(seconds=0)), pytest.raises(LimitExceededError, match="takes too long"):
         check_model(found)
+
+
+def test_texts_of_a_subgraph_are_read_within_the_time() -> None:
+    """Checks a hostile case: branches in branches, which double on each level."""
+    found = _branches(1)
+    for _ in range(9):
+        inner = helper.make_graph(list(found.graph.node), "g", [], list(found.graph.output))
+        chosen = helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)
+        del found.graph.node[:]
+        found.graph.node.append(chosen)
+    seen = list[Message]()
+
+    def fields(message: Message) -> Iterable[Any]:
+        seen.append(message)
+        return message.ListFields()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(check, "_fields", fields)
+        with limited(Limits(seconds=0)), pytest.raises(LimitExceededError, match="too long"):
+            check_model(found)
+        assert not seen
+        with limited(Limits(nodes=1000)), pytest.raises(LimitExceededError, match="nodes of the"):
+            check_model(found)
+        assert not seen
 
 
 def test_a_compilation_that_would_never_end_ends() -> None:

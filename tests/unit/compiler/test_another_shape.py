@@ -59,6 +59,7 @@ def check(executable: Executable, size: int) -> None:
     np.testing.assert_allclose(executable.run(batch_of(size))["y"], expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("targets", [(), ("dnnl",)])
 @pytest.mark.parametrize(
     ("threads", "sizes"),

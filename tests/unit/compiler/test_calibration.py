@@ -16,6 +16,7 @@ import onnx
 import pytest
 from measured import measured, write_measured
 from onnx import numpy_helper, parser
+from tuning_models import small_network
 
 import byoc_mlir
 from byoc_mlir.backends.dnnl.library.timing import Bench
@@ -59,14 +60,14 @@ def test_the_same_file_gives_the_same_code_in_every_process(tmp_path: Path) -> N
     """Checks decisions, layouts and algorithms with three networks and two processes, without the
     clock.
     """
-    sizes: dict[str, dict[str, int]] = {
-        "mnist": {},
-        "resnet18": {"image": 32},
-        "mlp3": {},
+    networks = {
+        "mnist": NETWORKS["mnist"](),
+        "every_kernel": small_network(),
+        "mlp3": NETWORKS["mlp3"](),
     }
-    models = [tmp_path / f"{name}.onnx" for name in sizes]
-    for model, (name, parameters) in zip(models, sizes.items(), strict=True):
-        onnx.save(NETWORKS[name](**parameters), model)
+    models = [tmp_path / f"{name}.onnx" for name in networks]
+    for model, network in zip(models, networks.values(), strict=True):
+        onnx.save(network, model)
         with measuring():
             byoc_mlir.compile(model, threads=1, fallback="allow", prune="measured").close()
     path = tmp_path / "calibration.json"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
+from helpers.models import parsed
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
@@ -82,3 +83,73 @@ def test_boxes_that_are_left() -> None:
         for count in (9, 4, 1, 30, 12)
     ]
     _check(b.build(), feeds)
+
+
+_DETECTOR = """
+    s = Shape <start = 2> (x)
+    least = ReduceMin <keepdims = 0> (s)
+    float_least = Cast <to = 1> (least)
+    scale = Div (size, float_least)
+    f = Cast <to = 1> (s)
+    scaled = Mul (f, scale)
+    floored = Floor (scaled)
+    resized = Cast <to = 7> (floored)
+    front = Shape <start = 0, end = 2> (x)
+    sizes = Concat <axis = 0> (front, resized)
+    r = Resize <mode = "linear", coordinate_transformation_mode = "half_pixel"> (x, , , sizes)
+
+    rs = Shape (r)
+    channels = Slice (rs, one, two)
+    float_channels = Cast <to = 1> (channels)
+    whole_channels = Cast <to = 7> (float_channels)
+    more_channels = Sub (whole_channels, channels)
+    image = Slice (rs, two, four)
+    float_image = Cast <to = 1> (image)
+    eighths = Div (float_image, eight)
+    up = Ceil (eighths)
+    whole = Mul (up, eight)
+    padded = Cast <to = 7> (whole)
+    more = Sub (padded, image)
+    pads = Concat <axis = 0> (zero, zeros, zero, zero, more_channels, more)
+    p = Pad (r, pads)
+    y = Conv <pads = [1, 1, 1, 1]> (p, k)
+
+    line = Reshape (y, flat)
+    count = Shape <start = 1> (line)
+    counts = Concat <axis = 0> (count, most)
+    fewest = ReduceMin <keepdims = 1> (counts)
+    best, places = TopK (line, fewest)
+
+    bright = Greater (x, low)
+    found = NonZero (bright)
+    values = Transpose <perm = [1, 0]> (found)
+    column = Gather <axis = 1> (values, three)
+    number = Shape <start = 0, end = 1> (column)
+    rows_shape = Concat <axis = 0> (number, all)
+    over = Greater (column, zero)
+    kept = NonZero (over)
+    kept_count = Shape <start = 1> (kept)
+    kept_float = Cast <to = 1> (kept_count)
+    twice = Concat <axis = 1> (column, column)
+    long = Reshape (twice, all)
+    pairs = Reshape (long, rows_shape)
+    float_pairs = Cast <to = 1> (pairs)
+    rows = Add (float_pairs, kept_float)
+"""
+
+
+def test_sizes_rounded_from_floats() -> None:
+    """Asserts that a detector's rounded sizes, paddings and counts are symbols in all segments."""
+    rng = np.random.default_rng(0)
+    ints = {"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "most": 30, "all": -1}
+    constants = {name: np.array([number]) for name, number in ints.items()}
+    floats = {"size": 16, "eight": 8, "low": 0.6}
+    constants |= {name: np.array(number, np.float32) for name, number in floats.items()}
+    constants |= {"zeros": np.zeros(2, np.int64), "flat": np.array([1, -1])}
+    model = parsed(
+        "(float[1, 3, h, w] x) => (float[1, 8, H, W] y, float[1, K] best, float[R, 2] rows)",
+        _DETECTOR,
+        {"k": rng.random((8, 3, 3, 3), np.float32), **constants},
+    )
+    sizes = [(20, 30), (22, 30), (30, 23), (40, 41), (16, 20)]
+    _check(model, [{"x": rng.random((1, 3, *each), np.float32)} for each in sizes])

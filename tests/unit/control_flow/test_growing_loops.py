@@ -73,6 +73,7 @@ def _check(model: onnx.ModelProto, feeds: list[dict[str, Array]]) -> Executable:
     return executable
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("end", _ENDS)
 @pytest.mark.parametrize("trip", [None, 1 << 62, (1 << 63) - 1, 9])
 def test_one_program_does_for_all_lengths(end: str, trip: int | None) -> None:

@@ -36,6 +36,7 @@ WORDS = {
 MODEL = host_between_and_direct()
 
 
+@pytest.mark.values
 @pytest.mark.filterwarnings("ignore:no region runs on device")
 @pytest.mark.parametrize("fault", WORDS, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("device", ["fakenpu", "fakenpu2"])

@@ -55,6 +55,7 @@ def test_a_run_waits_once_where_once_is_enough() -> None:
         assert control.counters().since(before).waits == 1
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("build", [mlp3, two_branches, host_between_and_direct, two_hosts_between])
 @pytest.mark.parametrize("targets", [FIRST, ("fakenpu2",), ("fakenpu_eltwise", "fakenpu2")])
 def test_a_queue_that_starts_late_changes_nothing(

@@ -71,6 +71,7 @@ def _check(executable: Executable, kind: str, values: list[int]) -> None:
     np.testing.assert_allclose(executable.run(inputs)["y"], wanted, rtol=1e-6)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("targets", [(), None], ids=["host", "default"])
 @pytest.mark.parametrize("kind", NODES)
 def test_one_program_serves_all_values(kind: str, targets: tuple[str, ...] | None) -> None:

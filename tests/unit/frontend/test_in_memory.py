@@ -85,6 +85,7 @@ def test_arrays_that_are_not_there_are_refused() -> None:
         byoc_mlir.compile(model, ())
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("rows", [1, 4, 40])
 @pytest.mark.parametrize("targets", [(), ("dnnl",), ("openblas",)], ids=str)
 def test_matrices_of_dense_layers_are_read_where_they_are(

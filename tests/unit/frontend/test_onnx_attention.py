@@ -138,6 +138,7 @@ def test_a_mask_that_is_shorter_than_the_cache(
     check(attention(inputs, outputs, opset, **attributes), inputs)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
 @pytest.mark.parametrize("opset", [23, 25])
 def test_what_is_kept_for_the_next_call_and_scores(opset: int, mode: int) -> None:
@@ -220,6 +221,7 @@ def test_one_program_for_all_sizes() -> None:
         assert len(generic_programs(executable)) == 1
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("keys", [150, "keys"])
 @pytest.mark.parametrize("causal", [0, 1])
 def test_as_much_of_a_cache_as_is_filled_where_sizes_are_symbols(

@@ -96,6 +96,7 @@ def _recurrent(op: str, x: Sequence[int | str], inputs: str = "x w r", **more: A
     return model_of([own], infos, initializers=weights)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("op", GATES)
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations(op: str, name: str) -> None:
@@ -135,6 +136,7 @@ def test_activations_that_do_not_exist_are_refused(op: str) -> None:
             byoc_mlir.compile(_recurrent(op, (2, 2, 3), activations=listed), ())
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("op", GATES)
 @pytest.mark.parametrize("steps", [4, "t"])
 def test_sequences_have_at_most_all_steps(op: str, steps: int | str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.models import parsed
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx_models import model_of, node
 
@@ -313,3 +314,34 @@ def test_a_factor_that_is_computed_is_compiled_into_the_next_stage() -> None:
     model = _lengths(*nodes)
     assert len(split_model(model)) == 2
     _check(model, _of_lengths(9, 12))
+
+
+def test_rounded_sizes_that_are_the_same_in_every_run_split_nothing() -> None:
+    body = """
+        s = Shape (x)
+        height = Gather (s, two)
+        f = Cast <to = 1> (height)
+        scaled = Mul (f, half)
+        floored = Floor (scaled)
+        rounded = Cast <to = 7> (floored)
+        new = Unsqueeze (rounded, zero)
+        front = Shape <end = 2> (x)
+        back = Shape <start = 3> (x)
+        sizes = Concat <axis = 0> (front, new, back)
+        y = Resize <mode = "nearest"> (x, , , sizes)"""
+    constants = {"two": np.array(2), "zero": np.array([0]), "half": np.array(0.5, np.float32)}
+    for height, stages in (("h", 2), ("10", 0)):
+        signature = f"(float[n, 3, {height}, 12] x) => (float[n, 3, H, W] y)"
+        assert len(split_model(parsed(signature, body, constants))) == stages
+
+
+def test_a_slice_of_no_position_before_a_rounded_size_is_left_to_the_importer() -> None:
+    body = """
+        s = Shape (x)
+        height = Slice (s, none, none)
+        f = Cast <to = 1> (height)
+        rounded = Cast <to = 7> (f)
+        y = Reshape (x, rounded)"""
+    constants = {"none": np.zeros(0, np.int64)}
+    model = parsed("(float[n, 3] x) => (float[m] y)", body, constants)
+    assert len(split_model(model)) == 2

@@ -9,13 +9,14 @@ from random import Random
 
 import numpy as np
 import pytest
-from byoc_mlir_fuzz.hostile import KINDS, STAGES, Counts, Ended, names_of, write_case
+from byoc_mlir_fuzz.hostile import Counts, names_of
+from byoc_mlir_fuzz.hostile_case import KINDS, STAGES, Ended, write_case
 from byoc_mlir_fuzz.hostile_models import ATTACKS
 from byoc_mlir_fuzz.hostile_text import hostile_text
 from helpers.models import model_of, node
 
 import byoc_mlir
-from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.errors import InvalidModelError, MissingWeightsError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.files.mlir_file import write_mlir
 
@@ -23,11 +24,11 @@ GUARDS = Path(__file__).parents[2] / "helpers" / "guard_pages.py"
 
 
 def test_each_kind_of_hostile_input() -> None:
-    command = [sys.executable, "-m", "byoc_mlir_fuzz.hostile", "--cases", "27", "--seed", "7"]
+    command = [sys.executable, "-m", "byoc_mlir_fuzz.hostile", "--cases", "36", "--seed", "7"]
     done = subprocess.run([*command, "--backend", str(GUARDS)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "27 cases, 0 failures" in done.stdout
-    assert all(f"{kind} 3" in done.stdout for kind in KINDS)
+    assert "36 cases, 0 failures" in done.stdout
+    assert all(f"{kind} 3 (" in done.stdout for kind in KINDS)
 
 
 def test_a_name_gives_the_same_case(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_failures_are_counted() -> None:
     counts.add(Ended("text/0/2", "run", failure="the process ended with -11"))
     lines = list(counts.lines())
     assert lines[0] == "2 cases, 1 failures"
-    assert [line.split() for line in lines[1:6]] == [
+    assert [line.split() for line in lines[1:7]] == [
         [stage, {"import": "1", "run": "1"}.get(stage, "0")] for stage in STAGES
     ]
     assert lines[-1] == "FAILED text/0/2 in run: the process ended with -11"
@@ -56,6 +57,19 @@ def test_most_changed_texts_still_parse() -> None:
     text = str(import_model(model_of([node("Relu", "x")], {"x": [2, 3]})).module)
     changed = {hostile_text(Random(seed), text) for seed in range(200)}
     assert len(changed) > 60
+
+
+def test_a_store_with_elements_that_numpy_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    model = model_of([node("MatMul", "x w")], {"x": [1, 8]}, {"w": np.ones((8, 3), np.float32)})
+    write_mlir(import_model(model).module, path)
+    store = path.with_suffix(".safetensors")
+    data = store.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = data[8 : 8 + size].replace(b'"dtype":"U8"', b'"dtype":"F8_E5M2"')
+    store.write_bytes(len(header).to_bytes(8, "little") + header + data[8 + size :])
+    with pytest.raises(MissingWeightsError, match="holds other bytes"):
+        byoc_mlir.compile(path, targets=())
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x00" * 8, b"{" * 100, b"\xff" * 200])

@@ -1,4 +1,4 @@
-"""`compile` of models with dynamic shapes: another process compiles them."""
+"""`compile` of files: another process compiles them while an interpreter answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,15 @@ _HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 
 
 @pytest.fixture(autouse=True)
-def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enables tiered execution, which other tests disable; hides registrations of other tests."""
+def _eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Enables tiered execution, which other tests disable; hides registrations of other tests, and
+    leaves no compilation to the next test.
+    """
     monkeypatch.setenv("BYOC_INTERPRETER", "on")
     for kind in ("classes", "importers"):
         monkeypatch.setattr(fingerprint, f"_registered_{kind}", list)
+    yield
+    compiling_process._wait_for_all()
 
 
 def _file(folder: Path, body: str = _SUM, size: str = "n") -> Path:
@@ -169,6 +173,7 @@ def test_where_there_is_no_process_it_is_compiled_here(
         {"sizes": {"n": 3}},
         {"profile": True},
         {"limits": byoc_mlir.Limits(nodes=10)},
+        {"fallback": "forbid"},
     ],
     ids=str,
 )
@@ -206,9 +211,31 @@ def test_a_core_is_left_to_the_compilation(
     assert made == [found]
 
 
-def test_fixed_sizes_are_compiled_first(tmp_path: Path) -> None:
-    with _compiled(_file(tmp_path, size="3")) as executable:
-        assert not isinstance(executable.node, LoadedTier)
+def test_fixed_sizes_are_answered_meanwhile(tmp_path: Path) -> None:
+    path = _file(tmp_path, size="3")
+    with _compiled(path) as executable:
+        assert isinstance(executable.node, LoadedTier)
+        _check(executable, path, _inputs(3))
+        executable.wait()
+        assert executable.report().compile_seconds[0][0] == "cache"  # it was not compiled here
+        _check(executable, path, _inputs(3))
+
+
+def test_fixed_sizes_are_compiled_without_a_run(tmp_path: Path) -> None:
+    path = _file(tmp_path, size="3")
+    with _compiled(path) as executable:
+        assert isinstance(executable.node, LoadedTier)
+        assert executable.report().compile_seconds[0][0] == "cache"
+        _check(executable, path, _inputs(3))
+
+
+def test_a_model_of_fixed_sizes_that_is_only_compiled_fills_the_cache(tmp_path: Path) -> None:
+    path = _file(tmp_path, size="3")
+    _compiled(path).close()
+    compiling_process._wait_for_all()
+    with _compiled(path) as again:
+        assert not isinstance(again.node, LoadedTier)
+        assert again.report().compile_seconds[0][0] == "cache"
 
 
 def test_ops_that_are_not_known_are_compiled_first(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,15 @@ _X = {"x": np.ones(3, np.float32)}
 
 
 @pytest.fixture(autouse=True)
-def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
+def _eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Enables tiered execution; hides registrations of other tests, which would prevent background
-    compilation.
+    compilation; leaves no compilation to the next test.
     """
     monkeypatch.setenv("BYOC_INTERPRETER", "on")
     for kind in ("classes", "importers"):
         monkeypatch.setattr(fingerprint, f"_registered_{kind}", list)
+    yield
+    compiling_process._wait_for_all()
 
 
 def _file(folder: Path) -> Path:
@@ -136,6 +139,25 @@ def test_threads_that_answer_first_at_once(tmp_path: Path, monkeypatch: pytest.M
         executable.close()
     for one in tuple(at_work):
         one.wait()
+
+
+@pytest.mark.parametrize(("cores", "most"), [(1, 1), (2, 1), (4, 3)])
+def test_compilations_beside_leave_a_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, most: int
+) -> None:
+    monkeypatch.setattr(compiling_process, "_SCRIPT", "import time; time.sleep(600)")
+    monkeypatch.setattr(compiling_process, "available_threads", lambda: cores)
+    compilations: list[Any] = []
+    for _ in range(most):
+        assert compiling_process.can_start()
+        executable = _compiled(tmp_path)
+        executable.run(_X)
+        compilations.append(executable.node._compilation)  # pyright: ignore
+    assert not compiling_process.can_start()
+    compilations[0].wait_until(0.0)
+    assert compiling_process.can_start()
+    for one in compilations:
+        one.wait_until(0.0)
 
 
 def test_an_exit_does_not_wait_for_a_process_that_is_stuck(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from onnx import helper
 from single_nodes import check, interpreted, node_model, numbers, ort
 
 from byoc_mlir.interpreter.nodes import run_of
+from byoc_mlir.interpreter.ops import convolution
 from byoc_mlir.interpreter.ops.errors import NotInterpretedError
 from byoc_mlir.onednn.engine import openmp_threads
+from byoc_mlir.onednn.gemm import sgemm
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((1, 3, 20), (8, 3, 5), {"pads": [2, 2]}),
@@ -44,6 +46,9 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((40, 8, 9, 9), (4, 8, 3, 3), {"pads": [1, 1, 1, 1]}),
     ((2, 8, 0, 5), (4, 8, 3, 3), {"pads": [2, 2, 2, 2]}),
     ((1, 3, 90, 91), (4, 3, 4, 4), {}),
+    ((2, 9, 3, 5), (8, 9, 1, 1), {"strides": [2, 2], "pads": [1, 2, 1, 2]}),
+    ((2, 9, 3, 5), (8, 9, 1, 1), {"pads": [0, 1, 0, 0]}),
+    ((2, 1, 900), (33, 1, 128), {"strides": [40]}),
 ]
 
 
@@ -56,6 +61,19 @@ def test_convolutions(
     if has_bias:
         operands.append(numbers(weights[0], seed=2))
     check("Conv", *operands, **attributes)
+
+
+def test_a_long_filter_of_one_channel_is_one_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks the convolutions by which networks compute spectrograms."""
+    columns: list[int] = []
+
+    def counted(a: Any, b: Any, c: Any, **scales: float) -> None:
+        columns.append(len(b))
+        sgemm(a, b, c, **scales)
+
+    monkeypatch.setattr(convolution, "sgemm", counted)
+    check("Conv", numbers(1, 1, 9000), numbers(65, 1, 512, seed=1), strides=[160])
+    assert set(columns) == {512}
 
 
 @pytest.mark.parametrize("group", [1, 4])
@@ -106,8 +124,8 @@ def convolutions(draw: st.DrawFn) -> tuple[list[Any], dict[str, Any]]:
 
 @given(convolutions())
 @settings(max_examples=150, deadline=None)
-def test_any_convolution(convolution: tuple[list[Any], dict[str, Any]]) -> None:
-    operands, attributes = convolution
+def test_any_convolution(drawn: tuple[list[Any], dict[str, Any]]) -> None:
+    operands, attributes = drawn
     check("Conv", *operands, **attributes)
 
 
@@ -181,8 +199,8 @@ def transposed_convolutions(draw: st.DrawFn) -> tuple[list[Any], dict[str, Any]]
 
 @given(transposed_convolutions())
 @settings(max_examples=150, deadline=None)
-def test_any_transposed_convolution(convolution: tuple[list[Any], dict[str, Any]]) -> None:
-    operands, attributes = convolution
+def test_any_transposed_convolution(drawn: tuple[list[Any], dict[str, Any]]) -> None:
+    operands, attributes = drawn
     check("ConvTranspose", *operands, **attributes)
 
 

@@ -62,6 +62,9 @@ class Compilation:
     def start(self, inputs: Named) -> None:
         self.started.append(inputs)
 
+    def has_started(self) -> bool:
+        return bool(self.started)
+
     def is_over(self) -> bool:
         return self.is_done
 

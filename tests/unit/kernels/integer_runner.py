@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from helpers.verified import verify_module
 from numpy.typing import NDArray
+from xdsl.context import Context
 
 from byoc_mlir.kernels.builder import VOID
 from byoc_mlir.kernels.integer_gemm.code import POINTERS, define_units
@@ -17,6 +18,7 @@ from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
+from byoc_mlir.lowering.mark_vectorised_functions import MarkVectorisedFunctions
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.cpu import Cpu
 
@@ -52,6 +54,7 @@ class Compiled:
         function.do(symbol, *pointers, begin, end)
         function.finish()
         verify_module(module.module)
+        MarkVectorisedFunctions().apply(Context(), module.module)  # as in a program
         self._native = NativeModule(emit_objects(module.module), ["main"])
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from helpers.verified import verify_module
 from numpy.typing import NDArray
+from xdsl.context import Context
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Attribute
 
@@ -21,6 +22,7 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.kernels.schedules import Scheduled
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
+from byoc_mlir.lowering.mark_vectorised_functions import MarkVectorisedFunctions
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
 
@@ -80,6 +82,7 @@ class Native:
         function.do(code.define(module), function.parameters[0])
         function.finish()
         verify_module(module.module)
+        MarkVectorisedFunctions().apply(Context(), module.module)  # as in a program
         library = find_openmp()
         assert library is not None
         handles = [load_library(library)]

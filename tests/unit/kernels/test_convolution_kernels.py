@@ -50,6 +50,7 @@ def _check_kernel(it: Convolution, kernel: ConvolutionKernel, threads: int = 1) 
     np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-5 * abs(wanted).max())
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda one: one.name)
 def test_winograd(unit: VectorUnit, algorithm: Algorithm) -> None:
@@ -88,6 +89,7 @@ def test_implicit_products_with_padding_and_strides(unit: VectorUnit) -> None:
     _check(it, unit, "implicit_gemm", threads=2)
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize(
     ("channels", "size", "window", "strides"),
@@ -166,6 +168,7 @@ def test_few_channels_in_lines_of_several_pieces(
     assert not list(convolution_kernels(it, AVX2))
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize(
     ("size", "window", "pads", "strides", "is_cut"),
@@ -191,6 +194,7 @@ def test_implicit_products_of_long_lines(
     _check(it, unit, "implicit_gemm", threads=2)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("unit", [SSE, AVX2, AVX512, WIDE], ids=lambda unit: unit.tile)
 @pytest.mark.parametrize(("together", "parts"), [(6, 1), (3, 2), (1, 6)])
 def test_implicit_products_of_many_channels(unit: VectorUnit, together: int, parts: int) -> None:
@@ -218,6 +222,7 @@ def test_implicit_products_of_many_channels(unit: VectorUnit, together: int, par
             np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-5 * abs(wanted).max())
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize("blocked", [False, True])
 def test_implicit_products_of_pixels(unit: VectorUnit, blocked: bool) -> None:
@@ -227,6 +232,7 @@ def test_implicit_products_of_pixels(unit: VectorUnit, blocked: bool) -> None:
     _check(it, unit, "implicit_gemm")
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize(
     ("case", "epilogue"),
@@ -287,6 +293,7 @@ def test_implicit_products_of_short_pixels(inputs: int, together: int) -> None:
     _check(it, AVX512, "implicit_gemm")
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("name", ["f4x3", "implicit_gemm"])
 @pytest.mark.parametrize(
     ("unit", "outputs", "vectors"),

@@ -39,6 +39,7 @@ def _check(scheduled: Scheduled, threads: int = 1) -> None:
     np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-5 * abs(wanted).max())
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize("threads", [1, 2])
 def test_winograd(unit: VectorUnit, threads: int) -> None:
@@ -46,6 +47,7 @@ def test_winograd(unit: VectorUnit, threads: int) -> None:
     _check(schedules_of(_kernel(it, unit, "f4x3"))[CONSTANTS], threads)
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize("channels", [3, 32])
 def test_implicit_products(unit: VectorUnit, channels: int) -> None:

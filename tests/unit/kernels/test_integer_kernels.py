@@ -66,6 +66,7 @@ def _start(it: IntegerGemm) -> NDArray[np.int32]:
     return np.random.default_rng(2).integers(-(10**6), 10**6, it.outputs, np.int32)
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize(("rows", "steps", "columns"), [(1, 7, 5), (131, 257, 130)])
 def test_matrices(unit: IntegerUnit, rows: int, steps: int, columns: int) -> None:
@@ -98,6 +99,7 @@ def test_weights_less_a_number(ends: tuple[int, int]) -> None:
     np.testing.assert_array_equal(found, expected_sums(it, left, right) + start)
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize("dilation", [(1, 3), (2, 1)], ids=["apart", "neighbours"])
 def test_windows(unit: IntegerUnit, dilation: tuple[int, int]) -> None:
@@ -108,6 +110,7 @@ def test_windows(unit: IntegerUnit, dilation: tuple[int, int]) -> None:
     np.testing.assert_array_equal(found, expected_sums(it, left, right) + start)
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize(
     "limits",
@@ -129,6 +132,7 @@ def test_bytes(unit: IntegerUnit, limits: IntegerEpilogue) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize(("lower", "upper"), [(0, 255), (-128, 127), (-20, 30)])
 def test_numbers_of_more_than_32_bits(unit: IntegerUnit, lower: int, upper: int) -> None:
@@ -143,6 +147,7 @@ def test_numbers_of_more_than_32_bits(unit: IntegerUnit, lower: int, upper: int)
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize("zero_point", [2, 3])
 def test_halves_of_bytes_are_rounded_to_even(unit: IntegerUnit, zero_point: int) -> None:

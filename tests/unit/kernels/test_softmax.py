@@ -43,6 +43,7 @@ def _wanted(source: Array) -> Array:
         return exponentials / exponentials.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.values
 @LANES
 @pytest.mark.parametrize("columns", [1, 3, 8, 13, 16, 17, 31, 64, 97, 197, 300])
 def test_rows(columns: int, lanes: int) -> None:
@@ -51,6 +52,7 @@ def test_rows(columns: int, lanes: int) -> None:
     _check(found, _wanted(source))
 
 
+@pytest.mark.values
 @LANES
 @pytest.mark.parametrize("columns", [2, 5, 16, 40, 75])
 def test_special_numbers(columns: int, lanes: int) -> None:

@@ -35,6 +35,7 @@ def _model(nodes: str, sizes: str) -> onnx.ModelProto:
     return model
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("nodes", _NODES)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_borders(nodes: str, threads: int) -> None:

@@ -58,6 +58,7 @@ def _check(module: ModuleOp, inputs: list[Array], lowering: LowerIntegerProducts
         np.testing.assert_array_equal(found, want)
 
 
+@pytest.mark.values
 @PASSES
 @pytest.mark.parametrize(
     ("data_type", "weight_type", "known"),

@@ -33,6 +33,7 @@ def _check(shape: tuple[int, int, int], dtype: type[np.floating], threads: bool)
     np.testing.assert_allclose(result, want, rtol=0, atol=tolerance * np.abs(want).max())
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 13, 32])
 @pytest.mark.parametrize(("steps", "units"), [(128, 12), (131, 1), (263, 13), (700, 131)])
 def test_few_rows(rows: int, steps: int, units: int) -> None:

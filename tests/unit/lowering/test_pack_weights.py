@@ -29,7 +29,7 @@ def test_panels_hold_columns_side_by_side_and_end_in_zeros() -> None:
     np.testing.assert_array_equal(packed[2, :, 5:], np.zeros((5, 3)))
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("rows", "steps", "units"),
@@ -63,6 +63,7 @@ def test_dense_with_bias_and_relu(
     np.testing.assert_allclose(result, want, rtol=tolerance, atol=tolerance * np.abs(want).max())
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("vector_bits", [128, 256, 512])
 @pytest.mark.parametrize(
     ("rows", "steps"), [(1, 70), (2, 70), (3, 70), (4, 70), (13, 70), (13, 1100)]
@@ -82,6 +83,7 @@ def test_tiles_that_read_some_panels_at_once(rows: int, steps: int, vector_bits:
         np.testing.assert_allclose(result, data @ weight.T, rtol=1e-5, atol=steps * 1e-6)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("steps", [70, 1300])
 @pytest.mark.parametrize("units", [7, 24, 64, 300])
 def test_rows_whose_number_is_symbolic(units: int, steps: int) -> None:

@@ -79,6 +79,7 @@ def _check(found: Arrays, expected: Arrays, rtol: float) -> None:
 _KINDS = [("LSTM", {}), ("GRU", {}), ("GRU", {"linear_before_reset": 1})]
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("batch", [1, 2, 3, 4, 5, 11])
 @pytest.mark.parametrize(("kind", "options"), _KINDS)
 def test_batches(kind: str, options: dict[str, Any], batch: int) -> None:
@@ -91,6 +92,7 @@ def test_batches(kind: str, options: dict[str, Any], batch: int) -> None:
         _check(executable.run({**inputs, **weights}), expected, 1e-5)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("hidden", [1, 4, 5, 20])
 @pytest.mark.parametrize(("kind", "options"), _KINDS)
 def test_widths_that_panels_fill_or_not(kind: str, options: dict[str, Any], hidden: int) -> None:

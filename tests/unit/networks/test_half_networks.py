@@ -44,6 +44,7 @@ def _rows() -> ModelProto:
     return _of_f16(net.build())
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("targets", [(), ("dnnl",)], ids=["host", "dnnl"])
 @pytest.mark.parametrize("make", [_convolutions, _rows])
 def test_a_network(make: Callable[[], ModelProto], targets: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""ONNX's backend test suite: a large part of it here, all of it by `python tools/onnx_suite.py`."""
+"""ONNX's backend test suite: each op here, all cases by `python tools/onnx_suite.py`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_is_expected() -> None:
 
 def test_every_op_is_in_the_sample() -> None:
     sample = sampled_cases()
-    assert len(sample) > 900
+    assert len(sample) > 550
     written = [case for case in suite_cases() if "_expanded" not in case.name]
     ops = {op for case in written for op in case.ops()}
     assert ops <= {op for case in sample for op in case.ops()}

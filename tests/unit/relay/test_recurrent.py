@@ -71,12 +71,14 @@ def _check(model: ModelProto, expected_op: str | None) -> None:
             np.testing.assert_allclose(found, wanted[info.name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("bias", [False, True])
 def test_lstm(direction: str, bias: bool) -> None:
     _check(_model("LSTM", direction, None, bias=bias), "lstm")
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("linear_before_reset", [0, 1])
 def test_gru(direction: str, linear_before_reset: int) -> None:
@@ -88,6 +90,7 @@ def test_full_lengths_are_no_lengths() -> None:
     _check(_model("LSTM", "forward", [STEPS] * BATCH, bias=True), "lstm")
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
 def test_sequences_of_several_lengths(kind: str, direction: str) -> None:

@@ -47,6 +47,7 @@ def compiled(
     return byoc_mlir.compile(model, targets, threads, fallback="allow", denormals=denormals)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("model", "targets"),

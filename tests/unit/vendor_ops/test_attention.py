@@ -189,6 +189,7 @@ def assert_same_tokens(got: Results, want: Results, lengths: list[int]) -> None:
     assert_agrees(got, want, TOLERANCE)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(
     ("batch", "new", "capacity", "lengths"),

@@ -106,6 +106,7 @@ def _stump(prefix: str, ids: int, values: list[float], **more: Any) -> dict[str,
 ROWS = np.array([[0.0], [1.0], [np.nan]], np.float32)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("transform", ONE_SCORE)
 @pytest.mark.parametrize("weights", [[-1.0, 2.0], [0.25, 0.75]])
 @pytest.mark.parametrize(("own", "base"), [(0, []), (0, [0.25]), (1, []), (1, [0.25])])

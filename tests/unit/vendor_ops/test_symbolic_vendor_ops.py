@@ -104,6 +104,7 @@ def step(batch: int, new: int, lasts: Sequence[int], room: int, seed: int = 0) -
     }
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("room", [40, 160])
 @pytest.mark.parametrize(
     "attributes", [{}, {"do_rotary": 1}, {"local_window_size": 3}, {"smooth_softmax": 1}]

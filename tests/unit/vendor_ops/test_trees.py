@@ -109,6 +109,7 @@ def test_two_classes_with_weights_for_both() -> None:
     assert_agrees(run_imported(model, data), want, 2e-6)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("count", [1, 7, 31, 130])
 @pytest.mark.parametrize(("targets", "dense"), [((0,), False), ((0, 1, 2), True)])
 def test_compiled(count: int, targets: tuple[int, ...], dense: bool) -> None:

@@ -87,6 +87,7 @@ def test_a_form_is_one_call(gpu: Record, cublaslt: ctypes.CDLL, name: str) -> No
     assert gpu.calls().count("cublasLtMatmul") == len(rows)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize(("precision", "error"), [("tf32", 2e-3), ("f16", 2e-3), ("bf16", 2e-2)])
 @pytest.mark.parametrize("name", ["bias_gelu", "chain", "batch", "erf"])
 def test_a_precision_on_request(

@@ -29,6 +29,7 @@ def _algorithm(built: ModelProto, target: str, **options: Any) -> str:
     return next(row.implementation for row in report if row.node in ("Conv_y", "Conv_c"))
 
 
+@pytest.mark.values
 @_EACH_LAYOUT
 @pytest.mark.parametrize(
     ("source", "outputs", "strides", "threads"),

@@ -212,6 +212,7 @@ def test_parts_of_other_scales_are_joined_as_bytes() -> None:
         assert not report.placed("host")
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
 @pytest.mark.parametrize(
     ("op_type", "attributes", "is_taken"),

@@ -56,6 +56,7 @@ def test_an_op_without_other_code_stays_on_the_host() -> None:
     assert softmax.placement == "dnnl" or "only reference code for it here" in softmax.reason
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("activation", ["Sigmoid", "Tanh", "Elu", "Abs", "Exp", "Mish"])
 @pytest.mark.parametrize("op", ["Conv", "ConvTranspose", "MaxPool", "AveragePool", "MatMul"])
 def test_post_ops(op: str, activation: str) -> None:

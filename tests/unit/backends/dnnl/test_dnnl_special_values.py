@@ -58,6 +58,7 @@ def _used(inputs: str) -> dict[str, Any]:
     return {name: value for name, value in _CONSTANTS.items() if name in inputs.split()}
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("activation", _ACTIVATIONS)
 @pytest.mark.parametrize("shape", [(1, 8, 4, 4), (2, 16, 3, 5)])
 def test_behind_convolutions(activation: str, shape: tuple[int, ...]) -> None:

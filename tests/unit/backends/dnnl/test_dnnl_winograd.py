@@ -43,7 +43,7 @@ def _algorithm(built: ModelProto, target: str, **options: Any) -> str:
     return next(row.implementation for row in report if row.node in ("Conv_y", "Conv_c"))
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @_EACH
 @pytest.mark.parametrize("layout", OWN_LAYOUTS)
 @pytest.mark.parametrize(

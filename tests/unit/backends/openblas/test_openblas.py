@@ -60,6 +60,7 @@ def test_it_passes_the_conformance_kit() -> None:
     }
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize(
     ("a", "b"),

@@ -1,0 +1,284 @@
+"""One hostile case: its files, and the stage in which this process ends with it.
+
+A case may end in a result or in a typed error. It fails if it takes more than its time, ends in an
+untyped error, opens a file outside of its folder and Python's, or starts another process.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import onnx
+
+import byoc_mlir
+from byoc_mlir.compiler.build import Stages
+from byoc_mlir.errors import ByocError, ExecutionError, InternalError
+from byoc_mlir.frontend import import_model
+from byoc_mlir.frontend.files.mlir_file import STORE_SUFFIX, write_mlir
+from byoc_mlir.limits import Limits
+from byoc_mlir.runtime.linking.image import LinkedImage
+from byoc_mlir.runtime.linking.object_file import UnknownObjectError
+from byoc_mlir.runtime.program import ObjectCode
+from byoc_mlir_fuzz.hostile_files import hostile_object, hostile_store
+from byoc_mlir_fuzz.hostile_models import ATTACKS, attacked
+from byoc_mlir_fuzz.hostile_text import hostile_text
+from byoc_mlir_fuzz.judge import small_inputs
+from byoc_mlir_fuzz.random_model import random_graph
+
+STAGES = ("read", "import", "partition", "codegen", "link", "run")
+_STAGE_OF = {
+    **dict.fromkeys(("canonicalise", "partition", "prune"), "partition"),
+    **dict.fromkeys(("generate", "lower", "link", "optimise", "program"), "codegen"),
+}
+KINDS = (*ATTACKS, "text", "store", "object")
+LIMITS = Limits(
+    tensor_bytes=1 << 26,
+    constant_bytes=1 << 25,
+    arena_bytes=1 << 27,
+    output_bytes=1 << 26,
+    body_nodes=2000,
+    nodes=5000,
+    seconds=30,
+)
+SECONDS = LIMITS.seconds + 15
+"""Seconds of the processor for one case: its budget, and LLVM's largest step."""
+TARGETS = ((), ("dnnl",), ("openblas",))
+
+
+@dataclass
+class Ended:
+    """End of a case."""
+
+    name: str
+    stage: str
+    """Stage that raised the error; `run` if none did before."""
+    error: str = ""
+    """Class of the error; empty for a result."""
+    failure: str = ""
+    """Reason why the end is none that is allowed."""
+    seconds: float = 0.0
+    """Seconds of the processor."""
+
+
+def write_case(name: str, folder: Path) -> Path:
+    """Writes the files of a case, `KIND/SEED/NUMBER`, to an empty folder; returns the model, or the
+    object file.
+    """
+    rng = Random(f"hostile {name}")
+    kind = name.split("/")[0]
+    _surroundings(folder)
+    if kind == "object":
+        path = folder / "code.o"
+        path.write_bytes(hostile_object(rng, _object_file()))
+        return path
+    _graph, model = random_graph(rng)
+    if kind in ATTACKS:
+        path = folder / "model.onnx"
+        path.write_bytes(attacked(rng, model, kind))
+        return path
+    path = folder / "model.mlir"
+    store = path.with_suffix(STORE_SUFFIX)
+    if kind == "text":
+        write_mlir(import_model(model).module, path)
+        path.write_text(hostile_text(rng, path.read_text()))
+        return path
+    write_mlir(import_model(onnx.parser.parse_model(_WITH_WEIGHTS)).module, path)
+    store.write_bytes(hostile_store(rng, store.read_bytes()))
+    return path
+
+
+_WITH_WEIGHTS = f"""<ir_version: 8, opset_import: ["": 17]>
+g (float[1,20] x) => (float[1,2] y)
+    <float[20,2] w = {{{", ".join(["0.5"] * 40)}}}, float[40] b = {{{", ".join(["0.1"] * 40)}}}> {{
+    m = MatMul (x, w) s = ReduceSum <keepdims = 0> (b) y = Add (m, s)
+}}"""
+
+
+@cache
+def _object_file() -> bytes:
+    """Returns the object file of a small model, with data, calls and tables of addresses."""
+    with byoc_mlir.compile(onnx.parser.parse_model(_WITH_WEIGHTS), (), threads=1) as executable:
+        code = executable.program.code
+        assert isinstance(code, ObjectCode)
+        return code.files[0]
+
+
+def _surroundings(folder: Path) -> None:
+    """Writes files that a model may name, and some that it may not."""
+    (folder.parent / "outside.bin").write_bytes(bytes(8192))
+    (folder / "data.bin").write_bytes(bytes(range(256)) * 64)
+    (folder / "folder").mkdir()
+    (folder / "link").symlink_to(folder.parent / "outside.bin")
+    (folder / "folder" / "link").symlink_to(folder.parent)
+    os.mkfifo(folder / "pipe")
+
+
+_FORBIDDEN = (
+    *("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.fork"),
+    *("socket.connect", "socket.bind", "pickle.find_class"),
+)
+_OF_FILES = ("open", "os.listdir", "os.scandir", "os.remove", "os.rename", "ctypes.dlopen")
+
+
+@dataclass
+class Watch:
+    """Record of the stage that runs, and of forbidden events."""
+
+    folder: str = ""
+    """Folder of the files that may be opened; empty for all files."""
+    stage: str = "read"
+    forbidden: list[str] = field(default_factory=list[str])
+
+    def install(self) -> None:
+        """Starts to record the stages and events of this process, until it ends."""
+        _loaded_libraries()
+        sys.addaudithook(self._event)
+        original: Callable[..., Any] = Stages.stage
+        watch = self
+
+        @contextmanager
+        def stage(self: Stages, name: str) -> Generator[None]:
+            watch.stage = _STAGE_OF.get(name, "import")
+            with original(self, name):
+                yield
+
+        Stages.stage = stage
+
+    def _event(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _FORBIDDEN:
+            self.forbidden.append(f"{event} {arguments!r:.200}")
+        elif event in _OF_FILES and self.folder and not self._may_open(arguments[0]):
+            self.forbidden.append(f"{event} {arguments[0]!r:.200}")
+
+    def _may_open(self, path: Any) -> bool:
+        if not isinstance(path, str | bytes):  # a descriptor
+            return True
+        named = os.path.abspath(os.fsdecode(path))
+        if f"{named}/".startswith(_SYSTEM) or named in _loaded_libraries():
+            return True
+        return f"{os.path.realpath(named)}/".startswith(f"{self.folder}/")
+
+
+@cache
+def _loaded_libraries() -> frozenset[str]:
+    """Returns the libraries of this process when it began its first case."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return frozenset(line.split()[-1] for line in lines if ".so" in line)
+
+
+_SYSTEM = (
+    *(f"{os.path.abspath(path)}/" for path in sys.path if path),
+    *([sys.pycache_prefix] if sys.pycache_prefix else []),
+    *(sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), "/usr/lib", "/lib"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/self/maps", "/proc/self/status", "/sys/"),
+    *("/dev/null", "/dev/shm", "/dev/urandom"),
+)
+"""Files that the interpreter and the package open for themselves."""
+
+
+def run_case(name: str, watch: Watch) -> Ended:
+    """Writes, compiles and runs a case."""
+    with tempfile.TemporaryDirectory() as top:
+        folder = Path(top) / "model"
+        folder.mkdir()
+        try:
+            path = write_case(name, folder)
+        except ByocError:  # no text, because the model is not imported
+            return Ended(name, "import", "not written")
+        watch.folder, watch.stage = os.path.realpath(folder), "read"
+        watch.forbidden.clear()
+        start = time.process_time()
+        ended = _ended(name, path, watch)
+        ended.seconds = time.process_time() - start
+        watch.folder = ""
+        if ended.seconds > SECONDS:
+            ended.failure = f"it took {ended.seconds:.0f} s of the processor"
+        if watch.forbidden:
+            ended.failure = f"forbidden: {'; '.join(watch.forbidden[:3])}"
+    return ended
+
+
+def _ended(name: str, path: Path, watch: Watch) -> Ended:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if path.suffix == ".o":
+                return _link(name, path.read_bytes())
+            _compile_and_run(name, path, watch)
+        return Ended(name, "run")
+    except ByocError as error:
+        ended = Ended(name, _stage_of(error, watch), type(error).__name__)
+        if isinstance(error, InternalError) or type(error) is ByocError:
+            ended.failure = f"{type(error).__name__}: {error}"[:500]
+    except BaseException as error:
+        ended = Ended(name, watch.stage, type(error).__name__)
+        ended.failure = "".join(traceback.format_exception(error)[-2:])[-500:]
+    return ended
+
+
+def _compile_and_run(name: str, path: Path, watch: Watch) -> None:
+    rng = Random(f"options {name}")
+    limits, clock = _tight_limits(rng) if name.startswith("limits/") else (LIMITS, Clock())
+    with patch.object(byoc_mlir.limits, "time", clock):
+        executable = byoc_mlir.compile(
+            path,
+            targets=rng.choices(TARGETS, [4, 1, 1])[0],
+            threads=1,
+            cache=False,
+            limits=limits,
+            fallback=rng.choice(["allow", "allow", "allow", "forbid"]),
+        )
+        with executable:
+            feeds = small_inputs(executable)
+            if feeds is not None:
+                watch.stage = "run"
+                executable.run(feeds)
+
+
+@dataclass
+class Clock:
+    """Clock of time limits, by which the time is over after so many looks at it."""
+
+    looks: float = math.inf
+
+    def perf_counter(self) -> float:
+        """Returns the seconds, by far too many after the last look."""
+        self.looks -= 1
+        return time.perf_counter() + (0.0 if self.looks > 0 else 1e9)
+
+
+def _tight_limits(rng: Random) -> tuple[Limits, Clock]:
+    """Returns limits of which a later stage finds one too low."""
+    name = rng.choice(["arena_bytes", "output_bytes", "seconds", "seconds", "seconds"])
+    if name == "seconds":
+        return LIMITS, Clock(rng.randint(1, 200))
+    return replace(LIMITS, **{name: rng.choice([0, 16, 256])}), Clock()
+
+
+def _link(name: str, data: bytes) -> Ended:
+    """Links an object file, whose code is not run."""
+    try:
+        LinkedImage([data], {}).close()
+    except (UnknownObjectError, ExecutionError) as error:
+        return Ended(name, "link", type(error).__name__)
+    return Ended(name, "link")
+
+
+def _stage_of(error: ByocError, watch: Watch) -> str:
+    if watch.stage == "read" and error.stage == "import":
+        return "import"
+    return watch.stage
