@@ -4,8 +4,8 @@
     python tools/second_opinions.py --table opinions.tsv > docs/dev-notes/second-opinions.md
 
 The third judge is ONNX's reference evaluator. A row is a node: op, opset, style of the values,
-judgement, difference. A run goes on where the last one with the same file stopped. Random ops have no
-values to compare.
+judgement, difference. A run goes on where the last one with the same file stopped. Random ops have
+no values to compare.
 """
 
 from __future__ import annotations
