@@ -94,7 +94,8 @@ def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     if not x.dim():
         return x.clone(), pytorch().zeros_like(x, dtype=pytorch().int64)
     return tuple(
-        one.narrow(dim, k - 1, 1).squeeze(*_dropped(dim, keepdim)) for one in _sorted(x, dim)
+        one.narrow(dim, k - 1, 1).contiguous().squeeze(*_dropped(dim, keepdim))
+        for one in _sorted(x, dim)
     )
 
 
