@@ -2,6 +2,7 @@
 
     python benchmarks/decoding.py                       f32 and 4 bits, a cache of 256 tokens
     python benchmarks/decoding.py --bits 0 8 --capacity 1024 --rounds 3
+    python benchmarks/decoding.py --bits 4 --level 4 --width 2048 --layers 4 --prompt 256
 
 Both engines get the same tokens, one after the other, in one process and on one thread; their steps
 are interleaved, and both write their cache in place. Times are seconds of the processor. `step` is
@@ -40,6 +41,9 @@ def main() -> None:
     parser.add_argument("--prompt", type=int, default=64, help="tokens")
     parser.add_argument("--steps", type=int, default=64, help="single tokens behind the prompt")
     parser.add_argument("--rounds", type=int, default=3, help="how often all that is done")
+    parser.add_argument("--level", type=int, default=0, help="accuracy_level of MatMulNBits")
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--width", type=int, default=512, help="4 shared heads from 2048 on")
     parser.add_argument("--targets", nargs="*", help="of compile; default: its own")
     options = parser.parse_args()
     print(
@@ -47,12 +51,16 @@ def main() -> None:
     )
     print("| weights kept, MB | largest error | other tokens |", end="\n\n")
     for bits in options.bits:
-        sizes = DecoderSizes(6, 512, 8, 2, 64, 1536, 8192, options.capacity)
+        heads, inner, vocabulary = options.width // 64, options.width * 3, options.width * 16
+        shared = max(2, heads // 8)
+        sizes = DecoderSizes(
+            *(options.layers, options.width, heads, shared, 64, inner, vocabulary, options.capacity)
+        )
         print(_row(bits, sizes, options))
 
 
 def _row(bits: int, sizes: DecoderSizes, options: argparse.Namespace) -> str:
-    model = decoder(sizes=sizes, bits=bits or None)
+    model = decoder(sizes=sizes, bits=bits or None, accuracy_level=options.level)
     targets = None if options.targets is None else tuple(options.targets)
     found = Found()
     with byoc_mlir.compile(model, targets=targets, threads=1) as executable:

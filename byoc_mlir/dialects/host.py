@@ -284,7 +284,7 @@ class DotBytesOp(IRDLOperation):
         codes, total = self.codes.type, self.total.type
         assert isinstance(codes, VectorType)
         assert isinstance(total, VectorType)
-        (lanes,) = total.get_shape()
+        lanes = total.element_count()
         expected = (VectorType(i8, [4 * lanes]), VectorType(i32, [lanes]))
         if (codes, total) != expected or self.numbers.type != codes:
             raise VerifyException(

@@ -38,6 +38,7 @@ def decoder(
     sizes: DecoderSizes | None = None,
     family: Literal["llama", "qwen"] = "llama",
     bits: int | None = None,
+    accuracy_level: int = 0,
 ) -> ModelProto:
     """Builds a decoder with a cache of fixed size.
 
@@ -49,18 +50,25 @@ def decoder(
         family: `llama` has the rotary embedding in its attention; `qwen` has separate nodes for it,
             with the input `position_ids [batch, new]`, and biases for queries, keys, values.
         bits: bits of the matmuls' weights, 4 or 8; by default weights are f32.
+        accuracy_level: of matmuls with weights of a few bits; 4 asks for data in int8.
     """
-    graph = _Decoder(sizes or DecoderSizes(), family, bits, seed)
+    graph = _Decoder(sizes or DecoderSizes(), family, bits, accuracy_level, seed)
     return graph.build()
 
 
 class _Decoder:
     def __init__(
-        self, sizes: DecoderSizes, family: Literal["llama", "qwen"], bits: int | None, seed: int
+        self,
+        sizes: DecoderSizes,
+        family: Literal["llama", "qwen"],
+        bits: int | None,
+        accuracy_level: int,
+        seed: int,
     ):
         self._sizes = sizes
         self._family = family
         self._bits = bits
+        self._level = {"accuracy_level": accuracy_level} if accuracy_level else {}
         self._b = b = GraphBuilder(f"{family}_decoder", seed=seed)
         tokens = ["batch_size", "sequence_length"]
         self._ids = b.input("input_ids", tokens, TensorProto.INT64)
@@ -166,6 +174,7 @@ class _Decoder:
             N=features,
             bits=self._bits,
             block_size=block,
+            **self._level,
         )
         b.channels[y] = features
         return y

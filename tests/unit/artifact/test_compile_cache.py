@@ -606,7 +606,7 @@ def test_processes_share_the_folder(cache: Path, tmp_path: Path) -> None:
 def test_data_files_are_hashed_once(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Checks that a change in place is noticed, with the size and the date of before."""
+    """Finds a change in place, with the size and the date of before."""
     data = tmp_path / "weights.bin"
     data.write_bytes(bytes(1 << 16))
 

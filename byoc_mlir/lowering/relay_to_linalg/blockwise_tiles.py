@@ -1,0 +1,150 @@
+"""Kernel of GEMMs with blockwise quantised weights, for many rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.ir import SSAValue
+
+from byoc_mlir.dims import Size, floordiv
+from byoc_mlir.kernels.gemm import Sums
+from byoc_mlir.lowering.linalg_to_loops.code import Index
+from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import PANEL, BlockwiseWriter
+from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
+
+_REST_ROWS = (4, 2, 1)
+_UNPACKED_STEPS = 1024
+
+
+class ManyRows(BlockwiseWriter):
+    """Kernel for many rows.
+
+    It dequantises some hundred steps of a panel to the stack, and multiplies tiles of rows with
+    them.
+    """
+
+    def order_data(self) -> None:
+        """Emits the order of the data."""
+        code, sizes = self.code, self.sizes
+        chunks = sizes.steps // sizes.chunk
+        with code.parallel([sizes.rows], cycles=sizes.usual_rows * sizes.steps) as (row,):
+            start = self.times(row, sizes.steps)
+            with code.loop(chunks) as loop:
+                at = self.plus(start, self.times(loop.counter, sizes.chunk))
+                for place, part in enumerate(self.parts(at)):
+                    self.store(part, self.ordered, self.plus(at, place * sizes.lanes))
+
+    def panel(self, first: Index, count: Index, tile: int) -> None:
+        code, sizes = self.code, self.sizes
+        most = min(sizes.blocks, max(1, _UNPACKED_STEPS // sizes.block))
+        weights = code.emit(memref.AllocaOp.get(f32, 64, [most * sizes.block * PANEL]))
+        with code.loop(sizes.blocks, step=most) as loop:
+            blocks: Index = most
+            if sizes.blocks % most:
+                blocks = code.minimum(self.plus(sizes.blocks, self.times(loop.counter, -1)), most)
+            with code.loop(count) as unit, code.loop(blocks) as block:
+                target = self.plus(self.times(unit.counter, most), block.counter)
+                unit_start = self.times(self.plus(first, unit.counter), sizes.blocks)
+                number = self.plus(unit_start, loop.counter, block.counter)
+                self._unpack(number, weights, self.times(target, sizes.block))
+            part = _Part(weights, loop.counter, blocks, most * sizes.block, first, count, tile)
+            full = floordiv(sizes.rows, sizes.tile_rows) * sizes.tile_rows
+            with code.loop(full, step=sizes.tile_rows) as rows:
+                self._rows(part, rows.counter, sizes.tile_rows)
+            self._rest(part, full, sizes.rows - full)
+
+    def _rest(self, part: _Part, first: Size, rows: Size) -> None:
+        """Emits the rows after the whole tiles; for a symbolic number, a tile for each bit of the
+        number.
+        """
+        if isinstance(rows, int):
+            if rows:
+                self._rows(part, first, rows)
+            return
+        code, number = self.code, self.code.index(rows)
+        before: Index = first
+        for bit in _REST_ROWS:
+            has_tile = code.bits(number, bit)
+            with code.if_positive(has_tile):
+                self._rows(part, before, bit)
+            before = self.plus(before, has_tile)
+
+    def _unpack(self, block: Index, target: SSAValue, first: Index) -> None:
+        """Emits the dequantisation of block `block` of all blocks to `target`, from `first` on."""
+        sizes = self.sizes
+        scale, zero = self.number(self.scales, block), self.zero_point(block)
+        start = self.times(block, sizes.bytes)
+
+        def unpacked(chunk: Index, sums: Sums) -> Sums:
+            codes = self.unpacked(self.plus(start, self.times(chunk, sizes.lanes)))
+            at = self.plus(first, self.times(chunk, sizes.chunk))
+            for place, value in enumerate(codes):
+                shifted = self.code.emit(arith.SubfOp(value, zero, CONTRACT))
+                weight = self.product(shifted, scale)
+                self.store(weight, target, self.plus(at, place * sizes.lanes))
+            return sums
+
+        self.over_chunks([], unpacked)
+
+    def _rows(self, part: _Part, first: Index, rows: int) -> None:
+        """Emits the MACs of some rows with all units of `part`."""
+        with self.code.loop(part.count, step=part.tile) as group:
+            self._tile(part, range(rows), first, group.counter)
+
+    def _tile(self, part: _Part, rows: range, first_row: Index, first_unit: Index) -> None:
+        """Emits the MACs of some rows with `part.tile` units, and adds them to the output."""
+        code, sizes = self.code, self.sizes
+        first_step = self.times(part.first, sizes.block)
+        data = [
+            self.plus(self.times(self.plus(first_row, row), sizes.steps), first_step)
+            for row in rows
+        ]
+        weights = [
+            self.times(self.plus(first_unit, unit), part.stride) for unit in range(part.tile)
+        ]
+        steps = self.times(part.blocks, sizes.block)
+        with code.loop(steps, [self.zero] * (len(rows) * part.tile), step=sizes.lanes) as loop:
+            numbers = [self.vector(self.ordered, self.plus(at, loop.counter)) for at in data]
+            totals: list[SSAValue] = []
+            for unit, at in enumerate(weights):
+                weight = self.vector(part.weights, self.plus(at, loop.counter))
+                held = loop.carried[unit * len(rows) :]
+                totals += [
+                    self.added_product(number, weight, total)
+                    for number, total in zip(numbers, held, strict=False)
+                ]
+            loop.carry(totals)
+        fresh = code.is_zero(code.index(part.first))
+        nothing = code.emit(arith.ConstantOp(FloatAttr(0.0, f32)))
+        places = [
+            self.plus(
+                self.times(self.plus(first_row, row), sizes.units), part.unit, first_unit, unit
+            )
+            for unit in range(part.tile)
+            for row in rows
+        ]
+        for place, total in zip(places, loop.results, strict=True):
+            before = code.emit(arith.SelectOp(fresh, nothing, code.load(self.output, place)))
+            sum_ = code.emit(arith.AddfOp(before, self.summed(total), CONTRACT))
+            code.store(sum_, self.output, place)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Range of dequantised blocks of some units."""
+
+    weights: SSAValue
+    """Weights, `[units, stride]`."""
+    first: Index
+    """Number of the first block."""
+    blocks: Index
+    stride: int
+    """Distance of two units."""
+    unit: Index
+    """Number of the first unit."""
+    count: Index
+    """Number of units."""
+    tile: int
+    """Units of a tile."""
