@@ -137,11 +137,11 @@ def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = 
         said, status = _followed(child, read, when_stopped)
         os.close(read)
         errors.seek(0)
-        place = _aborted_in(errors.read().decode(errors="replace"))
+        place = _ended_in(errors.read().decode(errors="replace"))
     if said:
         return " and ".join(sorted(said))
-    if status == -signal.SIGABRT:
-        return f"aborted in {place}"
+    if status in (-signal.SIGABRT, -signal.SIGSEGV):
+        return f"{signal.Signals(-status).name} in {place}"
     return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit {status}"
 
 
@@ -168,12 +168,17 @@ def _followed(
     return set(text.decode().split("\n")) - {""}, status
 
 
-def _aborted_in(text: str) -> str:
-    """Returns the package of the Python function that called what aborted."""
+_LLVM = ("llvmlite", "llvm_ir")
+"""Folders whose functions call LLVM."""
+
+
+def _ended_in(text: str) -> str:
+    """Returns the file of the Python function that called what ended the process."""
     file = re.search(r'most recent call first\):\n  File "([^"]*)"', text)
     if file is None:
         return "an unknown place"
-    return Path(file[1]).parts[-3] if "llvmlite" not in file[1] else "llvmlite"
+    parts = Path(file[1]).parts
+    return "LLVM" if set(parts) & set(_LLVM) else "/".join(parts[-2:])
 
 
 class Injector:
@@ -247,7 +252,7 @@ class Injector:
     def _is_allowed(self, kind: str, outcome: str) -> bool:
         if kind in ("kill-writer", "terminate") and outcome.startswith("killed by SIG"):
             return True
-        if kind == "memory" and outcome == "aborted in llvmlite":  # C++ has no other way here
+        if kind == "memory" and outcome.endswith(" in LLVM"):  # it ends the process
             return True
         if kind == "interrupt" and outcome == "KeyboardInterrupt":
             return True

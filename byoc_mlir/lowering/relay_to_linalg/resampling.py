@@ -22,6 +22,9 @@ from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 
+_CROP = "tf_crop_and_resize"
+"""Coordinates within a region."""
+
 
 @dataclass(frozen=True)
 class Tables:
@@ -70,7 +73,7 @@ class _Axis:
         ]
         k = Kernel(self._op, [], types)
         positions, weights, outside = k.outputs
-        crops = self._op.coordinate_transformation_mode.data == "tf_crop_and_resize"
+        crops = self._op.coordinate_transformation_mode.data == _CROP
         with k.loops([new_size], cost=32 * count) as (place,):
             source = self._source(k, k.index(place).to(f64))
             is_outside = (source < 0) | (source > self._number(k, self._size) - 1)
@@ -121,11 +124,26 @@ class _Axis:
     def _write_taps(
         self, k: Kernel, place: Index, source: Num, positions: Buffer, weights: Buffer
     ) -> None:
-        divisor = self._divisor(k, source)
-        with k.loop(2 - 2 * self._first) as tap:
+        """Writes the taps of an element of the result.
+
+        An axis that keeps its size has equal taps of the element itself: a weight of zero would
+        make NaN of an infinity there.
+        """
+        divisor, count, is_kept = self._divisor(k, source), 2 - 2 * self._first, self._is_kept(k)
+        with k.loop(count) as tap:
             position, weight = self._tap(k, source, tap)
-            positions[place, tap] = self._clamped(position)
-            weights[place, tap] = weight if divisor is None else weight / divisor
+            if divisor is not None:
+                weight = weight / divisor
+            positions[place, tap] = k.select(
+                is_kept, k.index(place).to(i64), self._clamped(position)
+            )
+            weights[place, tap] = k.select(is_kept, 1 / count, weight)
+
+    def _is_kept(self, k: Kernel) -> Num:
+        """Emits true if the axis keeps its size, and its elements their positions."""
+        if self._scale is not None or self._op.coordinate_transformation_mode.data == _CROP:
+            return k.constant(0, i1)
+        return self._number(k, self._size).equals(self._number(k, self._new_size))
 
     def _divisor(self, k: Kernel, source: Num) -> Num | None:
         """Emits the sum of the weights, if it may differ from 1, else returns None."""
@@ -210,7 +228,7 @@ _COORDINATES: Mapping[str, Callable[[_Place], Num]] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _half_pixel_symmetric,
     "pytorch_half_pixel": _pytorch_half_pixel,
-    "tf_crop_and_resize": _crop,
+    _CROP: _crop,
 }
 
 _ROUNDINGS: Mapping[str, Callable[[Num], Num]] = {

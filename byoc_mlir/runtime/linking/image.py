@@ -66,10 +66,10 @@ class Layout:
         """Returns the offset of a symbol in a section of a file.
 
         Raises:
-            UnknownObjectError: the section is not loaded at run time.
+            ExecutionError: the section is not loaded at run time.
         """
         if symbol.section not in self.offsets[part]:
-            raise UnknownObjectError(f"'{symbol.name}' is in a section that is not loaded")
+            raise ExecutionError(f"'{symbol.name}' is in a section that is not loaded")
         return self.offsets[part][symbol.section] + symbol.value
 
     def _place(self, sections: Iterable[tuple[int, Section]]) -> None:
@@ -147,7 +147,7 @@ class LinkedImage:
 
     Raises:
         UnknownObjectError: the files have a feature that is not supported here.
-        ExecutionError: a symbol is not defined.
+        ExecutionError: a symbol is not defined, or a file is damaged.
         OutOfMemoryError: there is not enough memory for the files.
     """
 
@@ -236,7 +236,7 @@ class _Writer:
         first = self._layout.offsets[part][section.number]
         self._write_bytes(first, section.content)
         if (section.relocations["offset"] >= section.size).any():
-            raise UnknownObjectError("a relocation behind the end of its section")
+            raise ExecutionError("a relocation behind the end of its section")
         places = first + section.relocations["offset"].astype(np.int64)
         kinds, numbers = section.relocations["type"], section.relocations["symbol"]
         for kind in dict.fromkeys(kinds.tolist()):
@@ -271,7 +271,7 @@ class _Writer:
             if (written != distances).any():
                 raise UnknownObjectError("a distance that does not fit in 32 bits")
         if (places + size > end).any():
-            raise UnknownObjectError("a relocation behind the end of its section")
+            raise ExecutionError("a relocation behind the end of its section")
         within = places[:, None] + np.arange(size)
         self._content[within] = written.view(np.uint8).reshape(-1, size)
 

@@ -5,6 +5,7 @@ https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html
 
 from __future__ import annotations
 
+import platform
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from byoc_mlir.errors import ExecutionError
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _IDENTITY = b"\x7fELF\x02\x01"
@@ -30,6 +33,7 @@ _FRAMES = b".eh_frame"
 class SectionType(IntEnum):
     """Values of `sh_type`."""
 
+    NULL = 0
     PROGBITS = 1
     SYMTAB = 2
     RELA = 4
@@ -55,8 +59,8 @@ class Place(IntEnum):
     """Values of `st_shndx` for symbols in no section."""
 
     UNDEFINED = 0
-    RESERVED = 0xFF00
     ABSOLUTE = 0xFFF1
+    COMMON = 0xFFF2
 
 
 _LOCAL, _GLOBAL = 0, 1
@@ -66,7 +70,10 @@ _PLAIN_SYMBOLS = 4
 
 
 class UnknownObjectError(Exception):
-    """Raised for an object file of another machine, or with a feature that only LLVM can link."""
+    """Raised for an object file of another machine, or with a feature that only LLVM can link.
+
+    A damaged file is an `ExecutionError`.
+    """
 
 
 @dataclass(frozen=True)
@@ -122,12 +129,13 @@ class ObjectFile:
         """Reads an object file.
 
         Raises:
-            UnknownObjectError: the data is no object file, or has an unsupported feature.
+            UnknownObjectError: the file is for another machine, or has an unsupported feature.
+            ExecutionError: the file is damaged; LLVM would end the process.
         """
         try:
             return _Reader(data).object_file()
         except (struct.error, ValueError, IndexError) as error:
-            raise UnknownObjectError(f"no whole object file: {error}") from error
+            raise ExecutionError(f"no whole object file: {error}") from error
 
 
 class _SectionHeader(NamedTuple):
@@ -155,7 +163,8 @@ class _Reader:
         self._data = memoryview(data)
         identity, kind, machine, _, _, _, start, *_, count, names = _HEADER.unpack_from(data)
         if not identity.startswith(_IDENTITY) or (kind, machine) != (_RELOCATABLE, _X86_64):
-            raise UnknownObjectError("no object file of x86-64")
+            refusal = ExecutionError if platform.machine() == "x86_64" else UnknownObjectError
+            raise refusal("no object file of x86-64")
         headers = self._part(start, count * _SECTION.size)
         self._headers = [_SectionHeader(*fields) for fields in _SECTION.iter_unpack(headers)]
         self._section_names = bytes(self._content(self._headers[names]))
@@ -175,7 +184,7 @@ class _Reader:
         tables = [header for header in self._headers if header.type == SectionType.SYMTAB]
         symbols = [one for table in tables for one in self._symbols(table)]
         if any((one.relocations["symbol"] >= len(symbols)).any() for one in sections):
-            raise UnknownObjectError("a relocation by a symbol that is not there")
+            raise ExecutionError("a relocation by a symbol that is not there")
         return ObjectFile(sections, symbols)
 
     def _name(self, header: _SectionHeader) -> bytes:
@@ -186,13 +195,15 @@ class _Reader:
 
     def _part(self, start: int, size: int) -> memoryview:
         if start + size > len(self._data):
-            raise UnknownObjectError("a section, or their table, ends behind the file")
+            raise ExecutionError("a section, or their table, ends behind the file")
         return self._data[start : start + size]
 
     def _section(
         self, number: int, header: _SectionHeader, relocations: np.ndarray[Any, Any]
     ) -> Section:
         kind, flags = header.type, header.flags
+        if kind == SectionType.NULL or header.alignment & (header.alignment - 1):
+            raise ExecutionError(f"a section of type {kind}, aligned to {header.alignment} bytes")
         if kind not in (SectionType.PROGBITS, SectionType.NOBITS) or flags & SectionFlag.TLS:
             raise UnknownObjectError(f"a section of type {kind} with flags {flags}")
         return Section(
@@ -208,17 +219,23 @@ class _Reader:
     def _symbols(self, table: _SectionHeader) -> list[LinkerSymbol]:
         names = bytes(self._content(self._headers[table.link]))
         return [
-            _symbol(names, name, info, section, value)
+            self._symbol(names, name, info, section, value)
             for name, info, _, section, value, _ in _SYMBOL.iter_unpack(self._content(table))
         ]
 
-
-def _symbol(names: bytes, name: int, info: int, section: int, value: int) -> LinkerSymbol:
-    binding, kind = info >> 4, info & 0xF
-    is_placed = section < Place.RESERVED or section == Place.ABSOLUTE
-    if binding not in (_LOCAL, _GLOBAL) or kind > _PLAIN_SYMBOLS or not is_placed or value >> 62:
-        raise UnknownObjectError(f"a symbol of type {kind}, binding {binding}, section {section}")
-    return LinkerSymbol(_text(names, name).decode(), section, value, binding == _LOCAL)
+    def _symbol(self, names: bytes, name: int, info: int, section: int, value: int) -> LinkerSymbol:
+        binding, kind = info >> 4, info & 0xF
+        is_listed = section < len(self._headers) or section in (Place.ABSOLUTE, Place.COMMON)
+        if not is_listed:
+            raise ExecutionError(f"a symbol in section {section}, which is not there")
+        is_placed = section != Place.COMMON
+        if binding not in (_LOCAL, _GLOBAL) or kind > _PLAIN_SYMBOLS or not is_placed:
+            raise UnknownObjectError(
+                f"a symbol of type {kind}, binding {binding}, section {section}"
+            )
+        if value >> 62:
+            raise ExecutionError(f"a symbol at {value}")
+        return LinkerSymbol(_text(names, name).decode(), section, value, binding == _LOCAL)
 
 
 def _text(names: bytes, start: int) -> bytes:

@@ -111,3 +111,18 @@ def test_pools_of_infinities() -> None:
     x = np.array([[[[1, -np.inf, 3], [4, 2, np.inf], [-np.inf, -np.inf, -7]]]], np.float32)
     nodes = [node("MaxPool", "x", kernel_shape=[2, 2], pads=[1, 1, 0, 0])]
     check(nodes, {"x": x}, targets=BOTH, oracle=onnxruntime)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_an_infinity_on_axes_that_keep_their_size(mode: str) -> None:
+    """Checks sizes that depend on values, for which each axis may be resized."""
+    x = np.ones((1, 1, 12, 5), np.float32)
+    x[0, 0, 6, 2] = np.inf
+    nodes = [
+        node("Less", "x x", "less"),
+        node("Cast", "less", "numbers", to=7),
+        node("ReduceSum", "numbers", "none", keepdims=0),
+        node("Add", "sizes none", "wanted"),
+        node("Resize", "x _ _ wanted", mode=mode),
+    ]
+    check(nodes, {"x": x}, {"sizes": ints(1, 1, 24, 12)}, oracle=onnxruntime)

@@ -100,8 +100,13 @@ _MODELS = {
 @pytest.mark.parametrize("name", _MODELS)
 def test_a_compilation_goes_on_with_each_dump(tmp_path: Path, name: str) -> None:
     assert_same_numbers(_MODELS[name](), tmp_path, targets=(), threads=2)
-    if UPSTREAM is not None and name in ("odd names", "recurrent"):
-        assert upstream_refusals(tmp_path) == []
+    if UPSTREAM is None:
+        return
+    refusals = upstream_refusals(tmp_path)
+    if name == "symbolic":  # in the `llvm` dialect; before, symbols stand in types of memory
+        last = max(file.name for file in tmp_path.rglob("*.mlir"))
+        refusals = [text for text in refusals if text.startswith(last)]
+    assert refusals == []
 
 
 def test_with_regions_of_a_backend(tmp_path: Path) -> None:

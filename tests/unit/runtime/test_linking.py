@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes
 import mmap
 import platform
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from byoc_mlir_fuzz.hostile_files import hostile_object
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -222,7 +225,7 @@ def test_missing_names_are_told() -> None:
 def test_files_of_other_machines() -> None:
     text = "define i64 @f() { ret i64 1 }"
     for data in (_object(text, "aarch64-unknown-linux-gnu"), b"", b"not an object file" * 9):
-        with pytest.raises(UnknownObjectError, match=r"no (whole )?object file"):
+        with pytest.raises(ExecutionError, match=r"no (whole )?object file"):
             ObjectFile.read(data)
 
 
@@ -231,8 +234,24 @@ _SAMPLE = _object(_COUNTER)
 
 def test_files_that_end_early() -> None:
     for size in range(len(_SAMPLE)):
-        with pytest.raises(UnknownObjectError):
+        with pytest.raises(ExecutionError):
             LinkedImage([_SAMPLE[:size]], {"twice": 1})
+
+
+def test_damaged_files_are_not_for_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks hostile tables with which LLVM's linker ends the process."""
+    monkeypatch.setattr("byoc_mlir.runtime.linking.llvm.LlvmImage", None)
+    refused, for_llvm = Counter[str](), 0
+    for seed in range(300):
+        try:
+            NativeModule([hostile_object(Random(seed), _SAMPLE)], ["next"], {"twice": 1}).close()
+        except ExecutionError as error:
+            refused[str(error).split(":")[1]] += 1
+        except TypeError:
+            for_llvm += 1
+    assert refused.total() > 100
+    assert len(refused) > 8
+    assert for_llvm < 60
 
 
 @given(st.lists(st.tuples(st.integers(0, len(_SAMPLE) - 1), st.integers(0, 255)), min_size=1))
