@@ -309,7 +309,9 @@ print(1e6 * np.mean(times[len(times) // 3 :]))
 def _neighbours(threads: int, options: Namespace) -> Iterator[str]:
     """Yields rows for calls beside a busy process on each core; the peer is the idle machine."""
     del options
-    weights = {f"w{n}": _RNG.standard_normal((192, 192)).astype(np.float32) / 14 for n in range(12)}
+    weights: dict[str, Any] = {
+        f"w{n}": _RNG.standard_normal((192, 192)).astype(np.float32) / 14 for n in range(12)
+    }
     names = ["x", *(f"h{number}" for number in range(11)), "y"]
     nodes = [
         helper.make_node("MatMul", [names[number], f"w{number}"], [names[number + 1]])
