@@ -6,7 +6,8 @@
 The peer is ONNX Runtime; for transforms it is the faster one of ONNX Runtime and NumPy. Calls are
 interleaved in one process; a ratio is that of the medians (see `--quantile`). The column `f32` of
 `float16` compares with the same op in `float32`. `sizes` runs models with four sizes, and prints
-how many programs were compiled for one size. `neighbours` keeps every core busy, with PyTorch
+how many programs were compiled for one size; so does `zoo` for each bundled network, in some
+minutes. `neighbours` keeps every core busy, with PyTorch
 imported first and without it; the peer is the same model on the idle machine.
 """
 
@@ -30,6 +31,10 @@ from measure import add_measuring_options
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import byoc_mlir
+from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.networks.encoder import symbolised
+from byoc_mlir.testing.reference import random_inputs
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Feeds = Mapping[str, Array]
@@ -252,6 +257,35 @@ sizes = Cast <to = 7> (floored)
 y = Resize <mode = "linear"> (x, , , sizes)
 """
 
+
+def _zoo(threads: int, options: Namespace) -> Iterator[str]:
+    """Yields the number of programs for one size after three sizes, of each bundled network."""
+    del options
+    for name, build in NETWORKS.items():
+        try:
+            fixed = str(_fixed(build(), threads))
+        except InvalidModelError:
+            fixed = "its batch is fixed"
+        yield f"| {name}: programs for one size | {threads} | {fixed} | | | |"
+
+
+def _fixed(model: ModelProto, threads: int) -> int:
+    """Returns the number of programs for one size after runs with three batches, and three sizes of
+    images if all sizes are averaged.
+    """
+    names = [one.name for one in model.graph.input]
+    images = {2: "height", 3: "width"}
+    is_averaged = any(node.op_type == "GlobalAveragePool" for node in model.graph.node)
+    batch = 1 if "features" in names else 0
+    axes = {batch: "batch", **(images if is_averaged else {})}
+    opened = symbolised(model, {name: axes for name in names})
+    with byoc_mlir.compile(opened, threads=threads, cache=False) as executable:
+        for count, side in ((2, 224), (3, 256), (5, 192)):
+            dims = {"batch": count, "height": side, "width": side}
+            executable.run(random_inputs(opened, dims=dims))
+        return sum(len(one.shapes) for one in executable.report().variants)
+
+
 _NEIGHBOUR = """
 import sys, time
 if sys.argv[1] == "torch":
@@ -306,6 +340,7 @@ _CASES: Mapping[str, Callable[[int, Namespace], Iterator[str]]] = {
     "tables": _tables,
     "sizes": _sizes,
     "neighbours": _neighbours,
+    "zoo": _zoo,
 }
 
 

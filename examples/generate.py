@@ -1,16 +1,21 @@
 """Generation of tokens with a decoder, each printed when it is known.
 
-python examples/generate.py [MODEL.onnx] --prompt 3,14,15 --tokens 32 [--temperature 0.8 --top 40]
+python examples/generate.py [MODEL] --prompt 3,14,15 --tokens 32 [--temperature 0.8 --top 40]
+python examples/generate.py FOLDER --make
 
-The model must have a cache of fixed size, as `byoc_mlir.testing.networks.decoder` builds it, which
-is used without a file. Without a temperature the most probable token is taken.
+The model is a file, or a folder as onnxruntime-genai reads it: `genai_config.json` names the model,
+whose weights are in a file beside it. `--make` writes a small one. A symbolic cache gets room for
+`--room` tokens. Without a model, `byoc_mlir.testing.networks.decoder` builds one; without a
+temperature the most probable token is taken.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +26,9 @@ import byoc_mlir
 from byoc_mlir.testing.networks import DecoderSizes, decoder
 
 Array = npt.NDArray[Any]
+
+CACHE_SIZES = ("past_sequence_length", "total_sequence_length")
+"""Names of the cache's symbolic sizes, as exporters write them."""
 
 
 class Choice:
@@ -68,22 +76,64 @@ def generate(
         yield new[0]
 
 
+def small_model() -> onnx.ModelProto:
+    """Builds a decoder of two layers, with random weights of 4 bits."""
+    sizes = DecoderSizes(layers=2, width=256, head_size=64, inner=512, vocabulary=1024)
+    return decoder(sizes=sizes, bits=4)
+
+
+def make_folder(folder: Path) -> None:
+    """Writes a small decoder as onnxruntime-genai reads it, with its weights in another file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.onnx.data").unlink(missing_ok=True)
+    onnx.save_model(
+        small_model(),
+        folder / "model.onnx",
+        save_as_external_data=True,
+        location="model.onnx.data",
+    )
+    config = {"model": {"type": "llama", "decoder": {"filename": "model.onnx"}}}
+    (folder / "genai_config.json").write_text(json.dumps(config, indent=2))
+
+
+def model_file(path: Path) -> Path:
+    """Returns the model of a folder, or the file itself."""
+    if not path.is_dir():
+        return path
+    config = json.loads((path / "genai_config.json").read_text())
+    return path / config["model"]["decoder"]["filename"]
+
+
+def cache_sizes(path: Path, room: int) -> dict[str, int]:
+    """Returns the size for each symbolic size of the model's caches."""
+    graph = onnx.load(path, load_external_data=False).graph
+    shapes = [info.type.tensor_type.shape for info in (*graph.input, *graph.output)]
+    names = {dim.dim_param for shape in shapes for dim in shape.dim}
+    return {name: room for name in CACHE_SIZES if name in names}
+
+
 def main() -> None:
     """Runs the example."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("model", nargs="?", help="a decoder whose cache has a fixed size")
+    parser.add_argument("model", nargs="?", help="a decoder, or its folder")
+    parser.add_argument("--make", action="store_true", help="write a small model to the folder")
+    parser.add_argument("--room", type=int, default=512, help="tokens that a symbolic cache holds")
     parser.add_argument("--prompt", default="3,14,15", help="tokens, separated by commas")
     parser.add_argument("--tokens", type=int, default=32, help="how many to generate")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 for the most probable")
     parser.add_argument("--top", type=int, default=40, help="how many tokens to draw from")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
     options = parser.parse_args()
-    sizes = DecoderSizes(layers=2, width=256, head_size=64, inner=512, vocabulary=1024)
-    model = onnx.load(options.model) if options.model else decoder(sizes=sizes, bits=4)
+    if options.make:
+        make_folder(Path(options.model or "decoder"))
+        return
+    path = None if options.model is None else model_file(Path(options.model))
+    model = small_model() if path is None else path
+    room = {} if path is None else cache_sizes(path, options.room)
 
     prompt = [int(token) for token in options.prompt.split(",")]
     choice = Choice(options.temperature, options.top, options.seed)
-    with byoc_mlir.compile(model) as executable:
+    with byoc_mlir.compile(model, sizes=room) as executable:
         times = [time.perf_counter()]
         for number, token in enumerate(generate(executable, prompt, choice), 1):
             times.append(time.perf_counter())

@@ -4,8 +4,8 @@
     python tools/second_opinions.py --table opinions.tsv > docs/dev-notes/second-opinions.md
 
 The third judge is ONNX's reference evaluator. A row is a node: op, opset, style of the values,
-outcome, difference. A run goes on where the last one with the same file stopped. Random ops have no
-values to compare.
+judgement, difference. A run goes on where the last one with the same file stopped. Random ops have
+no values to compare.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from byoc_mlir.testing.samples.onnx_nodes.values import Style
 _RANDOM = re.compile("Random|Bernoulli|Multinomial|Dropout")
 _STYLES: tuple[Style, ...] = ("plain", "extreme", "plain", "limits")
 
-OUTCOMES = {
+JUDGEMENTS = {
     "same": "as ONNX Runtime",
     "third": "ONNX Runtime differs, the reference evaluator agrees with us",
     "theirs": "both others agree with each other, not with us",
@@ -51,12 +51,12 @@ OUTCOMES = {
 
 @dataclass(frozen=True)
 class Opinion:
-    """Outcome about a node."""
+    """Opinion about a node."""
 
     op: str
     opset: int
     style: str
-    outcome: str
+    judgement: str
     difference: str = ""
 
 
@@ -79,7 +79,7 @@ def main() -> None:
         for number in range(known[op], args.samples):
             opinion = judged(domain, op_type, number)
             with args.out.open("a") as file:
-                fields = (opinion.op, opinion.opset, opinion.style, opinion.outcome)
+                fields = (opinion.op, opinion.opset, opinion.style, opinion.judgement)
                 text = " ".join(opinion.difference.split())[:300]
                 file.write("\t".join(map(str, (*fields, text))) + "\n")
 
@@ -92,7 +92,7 @@ def _read(path: Path) -> list[Opinion]:
 
 
 def judged(domain: str, op_type: str, number: int) -> Opinion:
-    """Returns the outcome about a random node of an op."""
+    """Returns the opinion about a random node of an op."""
     rng = Random(f"opinion {domain} {op_type} {number}")
     style = _STYLES[number % len(_STYLES)]
     op = f"{domain}.{op_type}".lstrip(".")
@@ -104,8 +104,8 @@ def judged(domain: str, op_type: str, number: int) -> Opinion:
         model = graph.model()
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            outcome, difference = _outcome(model, graph.feeds)
-        return Opinion(op, opset, style, outcome, difference)
+            judgement, difference = _judged(model, graph.feeds)
+        return Opinion(op, opset, style, judgement, difference)
     return Opinion(op, 0, style, "alone", "there is no node of it")
 
 
@@ -113,7 +113,7 @@ _OPSETS = (*range(9, 22), *(13, 17, 21) * 3)
 """Versions that ONNX Runtime has, the usual ones more often."""
 
 
-def _outcome(model: onnx.ModelProto, feeds: Feeds) -> tuple[str, str]:
+def _judged(model: onnx.ModelProto, feeds: Feeds) -> tuple[str, str]:
     ours, refusal = _asked(_ours, model, feeds)
     theirs, _ = _asked(onnxruntime_answer, model, feeds)
     if ours is not None and theirs is not None and not differences(ours, theirs):
@@ -165,11 +165,11 @@ def page(opinions: list[Opinion]) -> Iterator[str]:
     """Yields the lines of the page."""
     counts: Mapping[str, Counter[str]] = defaultdict(Counter)
     for one in opinions:
-        counts[one.op][one.outcome] += 1
-    total = Counter(one.outcome for one in opinions)
+        counts[one.op][one.judgement] += 1
+    total = Counter(one.judgement for one in opinions)
     yield from _HEAD.format(nodes=len(opinions), ops=len(counts)).splitlines()
-    yield from ("", "| outcome | meaning | nodes |", "| --- | --- | ---: |")
-    yield from (f"| {one} | {text} | {total[one]} |" for one, text in OUTCOMES.items())
+    yield from ("", "| judgement | meaning | nodes |", "| --- | --- | ---: |")
+    yield from (f"| {one} | {text} | {total[one]} |" for one, text in JUDGEMENTS.items())
     names = ("same", "third", "theirs", "open", "only", "reference", "refused")
     yield from ("", f"| op | {' | '.join(names)} | why |")
     yield f"| --- | {'---: | ' * len(names)}--- |"
@@ -223,7 +223,7 @@ WHY: Mapping[str, str] = {
 
 
 def _example(op: str, opinions: list[Opinion]) -> str:
-    texts = [one.difference for one in opinions if one.op == op and one.outcome != "same"]
+    texts = [one.difference for one in opinions if one.op == op and one.judgement != "same"]
     return next(
         (text.replace("|", "/")[:120] for text in texts if text), "ONNX Runtime has no such node"
     )
@@ -232,7 +232,7 @@ def _example(op: str, opinions: list[Opinion]) -> str:
 _HEAD = """# Second opinions
 
 For those who change what an op computes. The page lists the ops whose results are not always those
-of ONNX Runtime, with the outcome of ONNX's reference evaluator, and the reason. (4 minutes)
+of ONNX Runtime, with the judgement of ONNX's reference evaluator, and the reason. (4 minutes)
 
 `tools/second_opinions.py` writes it: {nodes} random nodes of {ops} ops, of all opsets, half of them
 with infinities, NaN or the largest values. [Semantics](../semantics.md) has what we define where

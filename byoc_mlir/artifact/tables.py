@@ -18,6 +18,11 @@ from byoc_mlir.runtime.system.libraries import open_system_libraries
 from byoc_mlir.runtime.system.threads import OPENMP_SPINS
 
 WEIGHTS_FILE = "weights.bin"
+_WEIGHTS_SECTION = '.section .byoc.weights,"a",%progbits'
+_LARGE_SECTION = '.section .lrodata.byoc,"al",%progbits'
+_LARGE_BYTES = 1 << 30
+"""Bytes of weights that count as large data: distances in code are below 2 GiB."""
+
 
 STUBS = {
     "aarch64": "adrp x16, {0}\nldr x16, [x16, :lo12:{0}]\nbr x16",
@@ -197,7 +202,7 @@ def data_assembly(
     A stub jumps to the address in its slot of `byoc_imports`, as a procedure linkage table does. So
     the dynamic loader resolves nothing, and models in one process share no names.
     """
-    lines = ['.section .note.GNU-stack,"",%progbits', '.section .byoc.weights,"a",%progbits']
+    lines = ['.section .note.GNU-stack,"",%progbits', _weights_section(weights, cpu)]
     offset = 0
     for symbol, array in weights.items():
         lines += [
@@ -206,6 +211,7 @@ def data_assembly(
             f'.incbin "{WEIGHTS_FILE}", {offset}, {array.nbytes}' if array.nbytes else ".byte 0",
         ]
         offset += array.nbytes
+    lines.append(_WEIGHTS_SECTION)
     for index in range(len(images)):
         lines += [
             *_symbol(f"byoc_image_{index}", "object"),
@@ -218,6 +224,14 @@ def data_assembly(
         stub = STUBS[cpu.architecture].format(f"byoc_imports+{SLOT_BYTES * slot}")
         lines += [*_symbol(item.symbol, "function"), stub]
     return "\n".join([*lines, ""])
+
+
+def _weights_section(weights: Mapping[str, Array], cpu: Cpu) -> str:
+    """Returns the directive of the weights' section; linkers place a section of large data last, so
+    that it does not separate code from what code refers to.
+    """
+    is_large = sum(array.nbytes for array in weights.values()) >= _LARGE_BYTES
+    return _LARGE_SECTION if is_large and cpu.architecture == "x86_64" else _WEIGHTS_SECTION
 
 
 def write_weights(folder: Path, weights: Mapping[str, Array], images: Sequence[bytes]) -> None:

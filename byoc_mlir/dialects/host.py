@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     f32,
     i8,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
@@ -256,6 +257,40 @@ class CodesOp(IRDLOperation):
         offset, width = self.offset.value.data, self.width.value.data
         if not 0 <= offset < offset + width <= 8:
             raise VerifyException(f"{self.name}: a byte has no {width} bits from {offset} on")
+
+
+@irdl_op_definition
+class DotBytesOp(IRDLOperation):
+    """Sums of four products of neighbouring lanes, added to `total`.
+
+    `codes` are unsigned, `numbers` signed. The sum of two products must fit 16 bits.
+
+    ```mlir
+    %s = host.dot_bytes %c, %n, %t : vector<32xi8>, vector<8xi32>
+    ```
+    """
+
+    name = "host.dot_bytes"
+    codes = operand_def(VectorType)
+    numbers = operand_def(VectorType)
+    total = operand_def(VectorType)
+    sum_ = result_def(VectorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, codes: SSAValue, numbers: SSAValue, total: SSAValue):
+        super().__init__(operands=[codes, numbers, total], result_types=[total.type])
+
+    def verify_(self) -> None:
+        codes, total = self.codes.type, self.total.type
+        assert isinstance(codes, VectorType)
+        assert isinstance(total, VectorType)
+        (lanes,) = total.get_shape()
+        expected = (VectorType(i8, [4 * lanes]), VectorType(i32, [lanes]))
+        if (codes, total) != expected or self.numbers.type != codes:
+            raise VerifyException(
+                f"{self.name}: expected four times as many i8 as i32, found {codes},"
+                f" {self.numbers.type} and {total}"
+            )
 
 
 def buffer_type(type_: Attribute) -> Attribute:

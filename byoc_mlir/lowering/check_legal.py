@@ -78,7 +78,15 @@ _STAGES: dict[Stage, _Legal] = {
         | _CASTS
         | _SYMBOLS
         | _DEVICES
-        | {"host.alloc", "host.check", "host.copy_apart", "host.codes", "host.size", "host.view"},
+        | {
+            "host.alloc",
+            "host.check",
+            "host.copy_apart",
+            "host.codes",
+            "host.dot_bytes",
+            "host.size",
+            "host.view",
+        },
     ),
     "loops": _Legal(
         frozenset({"memref", "cf", "arith", "math", "func"}) | _BELOW,
@@ -89,6 +97,7 @@ _STAGES: dict[Stage, _Legal] = {
             "host.check",
             "host.copy_apart",
             "host.codes",
+            "host.dot_bytes",
             "host.prefetch",
             "host.place",
             "host.view",

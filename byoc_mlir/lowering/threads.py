@@ -37,10 +37,11 @@ def decide_in_calls(loop: scf.ParallelOp, sizes: Sequence[Size], cycles: float) 
     Args:
         loop: the loop nest.
         sizes: as for `is_worth_threads`.
-        cycles: as for `is_worth_threads`.
+        cycles: as for `is_worth_threads`, but of whole blocks if iterations are blocks, since the
+            first call may fill a small part of one.
     """
     if not any(isinstance(size, Dim) for size in sizes) or cycles <= 0:
         return
     iterations = hint(math.prod(sizes))
-    fewest = max(1, math.ceil(ASSUMED.parallel_cycles * iterations / cycles))
+    fewest = max(2, math.ceil(ASSUMED.parallel_cycles * iterations / cycles))
     loop.attributes[FEWEST] = IntegerAttr(fewest, IndexType())

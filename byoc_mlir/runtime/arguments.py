@@ -60,6 +60,9 @@ class Arguments:
         Raises:
             InvalidInputError: an input is missing or unknown, or has a wrong dtype or shape.
         """
+        arrays = self.of_any_shape(inputs)
+        if arrays is not None and all(map(_fits, self._shapes, [one.shape for one in arrays])):
+            return list(map(_texts, self._inputs, arrays))
         return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
 
     def some(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
@@ -218,12 +221,18 @@ def _texts(info: TensorInfo, array: Array) -> Array:
 def _check_shape(info: TensorInfo, shape: Shape) -> None:
     if shape == info.shape:
         return
-    fits = len(shape) == len(info.shape) and all(
-        isinstance(expected, str) or expected == size
-        for expected, size in zip(info.shape, shape, strict=True)
-    )
-    if not fits:
+    if not _fits(info.shape, shape):
         raise InvalidInputError(
             f"input '{info.name}' must have shape [{', '.join(map(str, info.shape))}],"
             f" found {list(shape)}"
         )
+
+
+def _fits(expected: Sequence[int | str], shape: Shape) -> bool:
+    """True if a shape has the expected sizes; a name stands for any size."""
+    if len(shape) != len(expected):
+        return False
+    for size, found in zip(expected, shape):  # noqa: B905, it takes longer, as does `all`
+        if size != found and not isinstance(size, str):
+            return False
+    return True

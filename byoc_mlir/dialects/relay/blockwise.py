@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
     OneResultOp,
+    bool_prop,
     int_prop,
     shape_of,
     tensor_of,
@@ -34,6 +35,8 @@ class BlockwiseDenseOp(OneResultOp):
     first. An element of the weight is `(code - zero_point) * scale`, with `scales [units, blocks]`
     and `zero_points [units, blocks]`, or `[1, 1]` if all blocks have the same. Codes after `in` in
     the last block are ignored.
+
+    With `rounds`, each block of the data may be rounded to bytes, so that products are of integers.
     """
 
     name = "relay.nn.blockwise_dense"
@@ -42,6 +45,7 @@ class BlockwiseDenseOp(OneResultOp):
     scales = operand_def(TensorType)
     zero_points = operand_def(TensorType)
     bits = int_prop(4)
+    rounds = bool_prop(False)
 
     @property
     def block_size(self) -> int:

@@ -10,11 +10,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
 
 _COARSEST_SECONDS = 2.0
 """Coarsest resolution of time stamps in seconds; two changes within it may have the same stamp."""
+
+_WRITTEN_BACK_SECONDS = 60.0
+"""Seconds after which a change by a mapping of the file must be in its time stamps: Linux writes
+pages back after 30."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,32 @@ class _Mapped:
             return True
         is_settled = now.st_ctime < self.seconds - _COARSEST_SECONDS
         return False if is_settled and now.st_ctime_ns == then.st_ctime_ns else None
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """Returns numbers of the file's status; a change of the content changes one of them."""
+        status = self.status
+        numbers = (status.st_dev, status.st_ino, status.st_size)
+        return (*numbers, status.st_mtime_ns, status.st_ctime_ns)
+
+    def identifies(self) -> bool:
+        """True if the identity stands for the content that is mapped: it did not change since, and
+        long before.
+        """
+        is_old = self.status.st_ctime < self.seconds - _WRITTEN_BACK_SECONDS
+        return is_old and self.was_written() is False
+
+
+class KnownDigests(Protocol):
+    """Store of files' digests, by the identity of a file and its state."""
+
+    def read(self, identity: tuple[int, ...]) -> str | None:
+        """Returns a digest, or `None` if it is not known."""
+        ...
+
+    def write(self, identity: tuple[int, ...], sha256: str) -> None:
+        """Stores a digest."""
+        ...
 
 
 class ExternalFiles:
@@ -79,15 +110,22 @@ class ExternalFiles:
             self._files[location] = mapped
         return self._files[location].data
 
-    def digest(self, location: str) -> str:
+    def digest(self, location: str, known: KnownDigests | None = None) -> str:
         """Returns the SHA-256 of a file.
+
+        Args:
+            known: store of digests, which saves hashing a file that has not changed for long.
 
         Raises:
             InvalidModelError: the file cannot be read, or has other content than before.
         """
         data = self.data(location, "the model")
         if location not in self._digests:
-            self._digests[location] = hashlib.sha256(data).hexdigest()
+            mapped = self._files[location]
+            found = None if known is None else known.read(mapped.identity)
+            self._digests[location] = found or hashlib.sha256(data).hexdigest()
+            if known is not None and found is None and mapped.identifies():
+                known.write(mapped.identity, self._digests[location])
         return self._digests[location]
 
     def close(self) -> None:

@@ -103,8 +103,18 @@ class IntegerGemm:
     @property
     def products(self) -> Size:
         """Returns the number of MACs."""
-        inner = self.channels // self.groups * math.prod(self.window)
-        return self.rows * self.outputs * inner
+        return self.rows * self._products_of_row
+
+    @property
+    def planned_products(self) -> int:
+        """Returns the number of MACs; if the number of rows is symbolic, that of whole blocks."""
+        is_known = isinstance(self.rows, int)
+        rows = self.rows if is_known else hint(self._blocks) * self._block_rows
+        return hint(rows * self._products_of_row)
+
+    @property
+    def _products_of_row(self) -> int:
+        return self.outputs * (self.channels // self.groups) * math.prod(self.window)
 
     @property
     def variants(self) -> tuple[IntegerGemmVariant, ...]:

@@ -214,7 +214,7 @@ class ProductWriter:
         given = [buffer.memref for buffer in k.inputs]
         # an operand that a kernel does not read may be any buffer
         given += [given[-1]] * (_MOST_INPUTS - len(given))
-        multiplying = hint(gemm.products) / ASSUMED.integer_products
+        multiplying = gemm.planned_products / ASSUMED.integer_products
         cycles = max(multiplying, gemm.right_bytes / ASSUMED.streamed_bytes)
         with k.loops([gemm.units], cycles / hint(gemm.units)) as (unit,):
             begin = k.index(unit)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import FixedBitwidthType
 
+from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.line_kernels import LINE_ROWS, LineTile
@@ -76,6 +77,13 @@ class Blocking:
     def columns(self) -> int:
         """Returns the columns of a full block."""
         return self.lines * self.width
+
+    def whole_rows(self, rows: Size) -> int:
+        """Returns the number of rows; if it is symbolic, that of whole blocks."""
+        if isinstance(rows, int):
+            return rows
+        block = self.panels * self.tile.rows
+        return -(-hint(rows) // block) * block
 
     @property
     def column_tiles(self) -> Sequence[Tile]:

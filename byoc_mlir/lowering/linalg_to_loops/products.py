@@ -34,13 +34,15 @@ def emit_contraction(
         schedule: one of `PRODUCT_SCHEDULES`, or empty for the default blocking.
     """
     wanted = Wanted.of(schedule)
-    cycles = _cycles(contraction)
+    rows = hint(contraction.rows)
+    cycles = _cycles(contraction, rows)
     parallel = threads and is_worth_threads([contraction.nest.iterations], cycles)
     if contraction.panel_columns:
         from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
 
         blocking = panel_blocking(contraction, vector_bits, wanted, threads=parallel)
         writer = PanelWriter(code, contraction, kernels, blocking)
+        cycles = _cycles(contraction, blocking.whole_rows(contraction.rows))
     elif contraction.is_of_lines:
         from byoc_mlir.lowering.linalg_to_loops.lines import LineWriter
 
@@ -49,6 +51,7 @@ def emit_contraction(
     else:
         blocking = choose_blocking(contraction, vector_bits, wanted, threads=parallel)
         writer = _writer(code, contraction, kernels, blocking)
+        cycles = _cycles(contraction, blocking.whole_rows(contraction.rows))
     writer.write(cycles, threads=parallel)
 
 
@@ -63,11 +66,11 @@ def _writer(
     return writer(code, contraction, kernels, blocking)
 
 
-def _cycles(contraction: Contraction) -> float:
+def _cycles(contraction: Contraction, rows: int) -> float:
     """Returns an estimate of the cycles for the MACs or, if rows are few, for reading the
     matrix.
     """
     nest = contraction.nest
-    read = byte_width(nest.accesses[1].element_type) / hint(contraction.rows)
+    read = byte_width(nest.accesses[1].element_type) / rows
     each = max(1 / ASSUMED.loop_products, read / ASSUMED.streamed_bytes)
-    return hint(nest.iterations) * each
+    return hint(nest.iterations) // hint(contraction.rows) * rows * each

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from xdsl.dialects.builtin import TensorType, f32
+from xdsl.dialects.builtin import TensorType, f32, i8
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -18,6 +18,12 @@ from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import largest
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.linalg_to_loops.code import LoopWriter
+from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import (
+    FewRowsOfBytes,
+    RoundedData,
+    rounded_lanes,
+    takes_bytes,
+)
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     BlockwiseSizes,
     Buffers,
@@ -59,17 +65,27 @@ def _kernel(
         tensor_of(f32, [sizes.rows, sizes.steps]),
     ]
     few = _few_rows(sizes)
-    if few:
+    rounds = bool(op.rounds.value.data) and takes_bytes(sizes)
+    if few and rounds:
+        results += [
+            TensorType(i8, [few, sizes.steps]),
+            TensorType(f32, [few, sizes.blocks, rounded_lanes(sizes)]),
+            TensorType(f32, [few, sizes.blocks]),
+        ]
+    elif few:
         results.append(TensorType(f32, [few, sizes.blocks, sizes.lanes]))
     types = tuple(host.buffer_type(type_) for type_ in (*(v.type for v in operands), *results))
-    body = _body(sizes, types, one_zero=shape_of(op.zero_points) == (1, 1)).clone()
+    one_zero = shape_of(op.zero_points) == (1, 1)
+    body = _body(sizes, types, one_zero=one_zero, rounds=rounds).clone()
     for inner in body.walk():
         inner.location = op.location
     return host.KernelOp("blockwise_dense", operands, results, body)
 
 
 @lru_cache(maxsize=64)
-def _body(sizes: BlockwiseSizes, types: tuple[Attribute, ...], *, one_zero: bool) -> Region:
+def _body(
+    sizes: BlockwiseSizes, types: tuple[Attribute, ...], *, one_zero: bool, rounds: bool
+) -> Region:
     """Returns a clone of a cached kernel body, in a third of the time of building one."""
     block = Block(arg_types=types)
     end = host.YieldOp()
@@ -78,6 +94,9 @@ def _body(sizes: BlockwiseSizes, types: tuple[Attribute, ...], *, one_zero: bool
 
     def few_rows() -> FewRows:
         one_row = sizes if isinstance(sizes.rows, int) else replace(sizes, usual_rows=1)
+        if rounds:
+            rounded = RoundedData(*block.args[6:])
+            return FewRowsOfBytes(code, one_row, buffers, rounded, one_zero=one_zero)
         return FewRows(code, one_row, buffers, block.args[6], one_zero=one_zero)
 
     def many_rows() -> ManyRows:

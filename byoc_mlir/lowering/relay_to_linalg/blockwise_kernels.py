@@ -186,11 +186,15 @@ class BlockwiseWriter(ABC):
     def unpacked(self, at: Index) -> list[SSAValue]:
         """Emits the codes in a chunk of bytes as values, from the low bits on."""
         code, bits = self.code, self.sizes.bits
-        packed = self.vector(self.bytes, at, VectorType(_BYTE, [self.sizes.lanes]))
+        packed = self.packed(at)
         return [
             code.emit(host.CodesOp(packed, offset, bits, self.numbers))
             for offset in range(0, 8, bits)
         ]
+
+    def packed(self, at: Index) -> SSAValue:
+        """Emits the load of a chunk of bytes."""
+        return self.vector(self.bytes, at, VectorType(_BYTE, [self.sizes.lanes]))
 
     def vector(self, buffer: SSAValue, at: Index, type_: VectorType | None = None) -> SSAValue:
         """Emits the load of a vector."""
@@ -200,9 +204,9 @@ class BlockwiseWriter(ABC):
         """Emits the store of a vector."""
         self.code.add(vector.StoreOp(value, buffer, [self.code.index(at)]))
 
-    def repeated(self, value: SSAValue) -> SSAValue:
+    def repeated(self, value: SSAValue, type_: VectorType | None = None) -> SSAValue:
         """Emits the broadcast of a number to all lanes."""
-        return self.code.emit(vector.BroadcastOp(value, self.numbers))
+        return self.code.emit(vector.BroadcastOp(value, type_ or self.numbers))
 
     def number(self, buffer: SSAValue, at: Index) -> SSAValue:
         """Emits the broadcast of one element to all lanes."""
@@ -261,7 +265,9 @@ class FewRows(BlockwiseWriter):
     ):
         """Takes memory `[rows, blocks, lanes]` for the sums with which blocks start."""
         super().__init__(code, sizes, buffers, one_zero=one_zero)
-        self._starts = code.flat(starts)
+        self.starts = code.flat(starts)
+        self.total_type = self.numbers
+        """Type of the sums of a unit and a row."""
 
     def order_data(self) -> None:
         """Emits the order of the data, and the sums that take the zero points into account."""
@@ -278,15 +284,16 @@ class FewRows(BlockwiseWriter):
                 return [total]
 
             (total,) = self.over_chunks([self.zero], ordered)
-            self.store(self._start(total), self._starts, self.times(loop.counter, sizes.lanes))
+            self.store(self.start(total), self.starts, self.times(loop.counter, sizes.lanes))
 
-    def _start(self, total: SSAValue) -> SSAValue:
+    def start(self, total: SSAValue) -> SSAValue:
         """Emits the sum of a block times the negative zero point, or minus one if blocks have their
         own.
         """
-        factor = self.code.emit(splat(-1.0, self.numbers))
+        factor = self.code.emit(splat(-1.0, self.total_type))
         if self.one_zero:
-            factor = self.product(factor, self.zero_point(0))
+            zero = self.repeated(self.code.load(self.zeros, 0), self.total_type)
+            factor = self.product(factor, zero)
         return self.product(factor, total)
 
     def panel(self, first: Index, count: Index, tile: int) -> None:
@@ -305,11 +312,12 @@ class FewRows(BlockwiseWriter):
         code, blocks = self.code, self.sizes.blocks
         starts = [self.times(unit, blocks) for unit in units]
         row_starts = [self.times(row, blocks) for row in rows]
-        with code.loop(blocks, [self.zero] * (len(rows) * len(units))) as loop:
+        nothing = code.emit(splat(0.0, self.total_type))
+        with code.loop(blocks, [nothing] * (len(rows) * len(units))) as loop:
             block = loop.counter
             numbers = [self.plus(start, block) for start in starts]
             row_blocks = [self.plus(start, block) for start in row_starts]
-            scales = [self.number(self.scales, number) for number in numbers for _ in rows]
+            scales = [self.scale(number, row) for number in numbers for row in row_blocks]
             sums = self.block(numbers, row_blocks)
             loop.carry(list(map(self.added_product, scales, sums, loop.carried)))
         places = [
@@ -317,6 +325,11 @@ class FewRows(BlockwiseWriter):
         ]
         for place, total in zip(places, loop.results, strict=True):
             code.store(self.summed(total), self.output, place)
+
+    def scale(self, unit: Index, row: Index) -> SSAValue:
+        """Emits the scale of a block of a unit, for a row's block."""
+        del row
+        return self.number(self.scales, unit)
 
     def block(self, units: Sequence[Index], rows: Sequence[Index]) -> Sums:
         """Emits the dot products of a block of each unit with each row, less the zero points.
@@ -326,7 +339,7 @@ class FewRows(BlockwiseWriter):
             rows: numbers of the rows' blocks.
         """
         sizes, lanes = self.sizes, self.sizes.lanes
-        starts = [self.vector(self._starts, self.times(row, lanes)) for row in rows]
+        starts = [self.vector(self.starts, self.times(row, lanes)) for row in rows]
         sums = [start for _ in units for start in starts]
         if not self.one_zero:
             zeros = [self.zero_point(unit) for unit in units for _ in rows]

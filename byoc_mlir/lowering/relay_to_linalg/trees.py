@@ -23,7 +23,6 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects.relay import ml as relay
 from byoc_mlir.dialects.relay.base import Tensor, sizes_of, tensor_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
-from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Dim, Size, ceildiv
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
@@ -273,7 +272,8 @@ def _lower_tree_ensemble(op: relay.TreeEnsembleOp, b: LinalgBuilder) -> Sequence
         scratch = [tensor_of(tensor_type(op.data).element_type, [features, _whole(rows)])]
     k = Kernel(op, operands, scratch=scratch, prefer_no_gather=True)
     forest = _Forest(op, tables, k)
-    cost = min(hint(rows), _CHUNK) * steps * ASSUMED.tree_step
+    cost = _CHUNK if isinstance(rows, Dim) else min(rows, _CHUNK)
+    cost *= steps * ASSUMED.tree_step
     with k.loops([ceildiv(rows, _CHUNK)], cost=cost) as (chunk,):
         begin = k.index(chunk) * _CHUNK
         end = (begin + _CHUNK).min(rows)

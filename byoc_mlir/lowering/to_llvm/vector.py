@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     bf16,
     f32,
     i1,
+    i16,
     i32,
     i64,
 )
@@ -205,6 +206,43 @@ def _codes(op: host.CodesOp, emitter: Emitter) -> Sequence[SSAValue]:
     return [emitter.emit(llvm.SIToFPOp(value, convert_type(op.numbers.type)))]
 
 
+_BYTE_DOTS = {
+    4: ("ssse3", "llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
+    8: ("avx2", "llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd"),
+}
+"""Feature and instructions that add two products, of bytes and of `i16`, by lanes."""
+
+_GROUP = 4
+"""Products that a lane of the result sums."""
+
+
+def _dot_bytes(op: host.DotBytesOp, emitter: Emitter) -> Sequence[SSAValue]:
+    total = emitter[op.total]
+    assert isinstance(total.type, VectorType)
+    (lanes,) = total.type.get_shape()
+    factors = [emitter[op.codes], emitter[op.numbers]]
+    features = target_cpu().features
+    if lanes in _BYTE_DOTS and not {"avx512_vnni", "avx_vnni"}.isdisjoint(features):
+        name = f"llvm.x86.avx512.vpdpbusd.{32 * lanes}"
+        words = [emitter.emit(llvm.BitcastOp(value, total.type)) for value in factors]
+        return [emitter.emit(llvm.CallIntrinsicOp(name, [total, *words], [total.type]))]
+    feature, bytes_, pairs = _BYTE_DOTS.get(lanes, ("", "", ""))
+    if feature in features:
+        type_ = VectorType(i16, [2 * lanes])
+        sums = emitter.emit(llvm.CallIntrinsicOp(bytes_, factors, [type_]))
+        ones = emitter.emit(_splat(1, type_))
+        found = emitter.emit(llvm.CallIntrinsicOp(pairs, [sums, ones], [total.type]))
+        return [emitter.emit(llvm.AddOp(total, found))]
+    type_ = VectorType(i32, [_GROUP * lanes])
+    codes = emitter.emit(llvm.ZExtOp(factors[0], type_))
+    products = emitter.emit(llvm.MulOp(codes, emitter.emit(llvm.SExtOp(factors[1], type_))))
+    for first in range(_GROUP):
+        mask = DenseArrayBase.from_list(i32, range(first, _GROUP * lanes, _GROUP))
+        part = emitter.emit(llvm.ShuffleVectorOp(products, products, mask, total.type))
+        total = emitter.emit(llvm.AddOp(total, part))
+    return [total]
+
+
 def _flat(type_: Attribute) -> VectorType:
     """Returns the type if it is a one-dimensional vector.
 
@@ -239,5 +277,6 @@ LOWERINGS: Lowerings = {
     vector.ReductionOp: _reduction,
     vector.CreateMaskOp: _create_mask,
     host.CodesOp: _codes,
+    host.DotBytesOp: _dot_bytes,
     DotBF16Op: _dot,
 }

@@ -47,18 +47,25 @@ class LoadedStaged(LoadedNode):
         super().__init__(model.inputs, model.outputs)
         self._model = model
         self._arguments = Arguments(model.inputs)
+        self._names = [info.name for info in model.inputs]
         self._compile = compile
         known = {(number, self._saying(number, node)): node for number, node in stages.items()}
         self._compiled = Recent[_Key, LoadedNode](2 * len(model.stages), known)
+        self._only: dict[int, LoadedNode] = {}
+        """Compiled segments that serve all inputs, by number: a lookup takes longer."""
 
     def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
         arrays = self._arguments.checked(inputs)
-        given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
+        given = dict(zip(self._names, arrays))  # noqa: B905, it takes longer
         values = self._computed(given, parts)
-        values.update((name, values[name].copy()) for name in given if name in self.outputs)
-        return {
-            part: value for name in self.outputs for part, value in _parts_of(name, values).items()
-        }
+        results: dict[str, Any] = {}
+        for name in self.outputs:  # a function for each output takes longer
+            whole = values.get(name)
+            if whole is None or isinstance(whole, list):
+                results.update(_parts_of(name, values))
+            else:
+                results[name] = whole.copy() if name in given else whole
+        return results
 
     def steps(self, inputs: Named, changing: Sequence[str]) -> Step:
         given = dict(inputs)
@@ -119,6 +126,7 @@ class LoadedStaged(LoadedNode):
 
     def close(self) -> None:
         self._compiled.close()
+        self._only.clear()
 
     def _with_nodes(self, nodes: Sequence[Sequence[plan.Node]]) -> plan.Staged:
         pairs = zip(self._model.stages, nodes, strict=True)
@@ -132,9 +140,14 @@ class LoadedStaged(LoadedNode):
         return "the model is split into segments, since shapes in it depend on computed values"
 
     def _stage(self, number: int, arrays: Named) -> LoadedNode:
+        if number in self._only:
+            return self._only[number]
         stage = self._model.stages[number]
         key = number, tuple(sorted(arrays.keys() - set(stage.inputs))) if stage.sizes else ()
-        return self._compiled.get(lambda: key, lambda: (key, self._made(number, arrays)))
+        node = self._compiled.get(lambda: key, lambda: (key, self._made(number, arrays)))
+        if not stage.sizes:
+            self._only[number] = node
+        return node
 
     def _made(self, number: int, arrays: Named) -> LoadedNode:
         if self._compile is not None:
@@ -182,14 +195,10 @@ def _saying(sizes: Named) -> Named:
 
 
 def _parts_of(name: str, values: Mapping[str, Any]) -> dict[str, Array]:
-    """Returns the tensors of an output by name: one tensor, or a tensor for each item of a
-    sequence.
-    """
+    """Returns the tensors of an output by name, one for each item of a sequence."""
     whole = values.get(name)
     if isinstance(whole, list):
         return {item_name(name, at): item for at, item in enumerate(cast("list[Array]", whole))}
-    if whole is not None:
-        return {name: whole}
     return {item: values[item] for item in item_names(name, values)}
 
 

@@ -13,14 +13,16 @@ import pytest
 from artifact_files import elementwise_model, inputs_for
 
 import byoc_mlir
+from byoc_mlir.artifact import tables
 from byoc_mlir.artifact.export import export_library
 from byoc_mlir.artifact.names import model_name, unique_identifiers
 from byoc_mlir.artifact.toolchain import c_compiler
 from byoc_mlir.onednn.library import ISA_VARIABLES
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.plan import leaf_of
-from byoc_mlir.runtime.system.cpu import max_level
+from byoc_mlir.runtime.system.cpu import Cpu, max_level
 from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.reference import assert_agrees, random_inputs
 
 DOCS = Path(__file__).parents[3] / "docs" / "artifacts.md"
 PROCESSORS = DOCS.with_name("processors.md")
@@ -285,3 +287,19 @@ def test_shared_objects_export_nothing_but_the_functions(tmp_path: Path) -> None
     symbols = {line.split()[-1] for line in listed.stdout.splitlines()}
     functions = {"model_init", "model_run", "model_shutdown", "model_error"}
     assert symbols == {*functions, "byoc_artifact"}
+
+
+def test_weights_in_a_section_of_large_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checks the section that linkers place last, so that code need not reach across it."""
+    monkeypatch.setattr(tables, "_LARGE_BYTES", 0)
+    model = NETWORKS["mlp3"]()
+    inputs = random_inputs(model)
+    with byoc_mlir.compile(model, targets=()) as executable:
+        expected = executable.run(inputs)
+        executable.export_library(tmp_path / "model.so")
+    with byoc_mlir.load(tmp_path / "model.so") as loaded:
+        assert_agrees(loaded.run(inputs), expected, 0.0)
+    is_x86 = Cpu.host().architecture == "x86_64"
+    assert (b".lrodata" in (tmp_path / "model.so").read_bytes()) == is_x86

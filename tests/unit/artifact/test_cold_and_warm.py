@@ -16,6 +16,7 @@ BASE = """
 """
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("rows", ["3", "n"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_of_output(kind: str, rows: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -22,9 +23,13 @@ import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
 from byoc_mlir.compiler import dynamic, specialise
 from byoc_mlir.compiler.cache import fingerprint, folder, stored_programs
+from byoc_mlir.compiler.cache.cached_model import FileDigests
+from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.execution.programs import ModelPrograms
 from byoc_mlir.dims import Guard, SymbolInfo, symbol
 from byoc_mlir.errors import ByocError, InvalidArtifactError, UnsafeCacheError
+from byoc_mlir.frontend.files import external_data
+from byoc_mlir.frontend.files.external_data import ExternalFiles
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.files.serialise import decode, encode
 from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
@@ -596,3 +601,33 @@ def test_processes_share_the_folder(cache: Path, tmp_path: Path) -> None:
     printed = run_python(COMPILE, model, cache, tmp_path / "in.npz", tmp_path / "out.npz")
     assert json.loads(printed) == [[], ["cache"]]
     assert all(path.suffix == ".byoc" for path in entries(cache))
+
+
+def test_data_files_are_hashed_once(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checks that a change in place is noticed, with the size and the date of before."""
+    data = tmp_path / "weights.bin"
+    data.write_bytes(bytes(1 << 16))
+
+    def known_and_digest() -> tuple[bool, str]:
+        files, opened = ExternalFiles(tmp_path / "model.onnx"), Cache.open(cache)
+        assert opened is not None
+        before = len(opened.entries())
+        found = files.digest("weights.bin", FileDigests(opened))
+        return len(opened.entries()) == before, found
+
+    expected = hashlib.sha256(bytes(1 << 16)).hexdigest()
+    assert known_and_digest() == (True, expected), "a new file may still change unnoticed"
+    monkeypatch.setattr(external_data, "_WRITTEN_BACK_SECONDS", -1e9)
+    monkeypatch.setattr(external_data, "_COARSEST_SECONDS", -1e9)
+    assert known_and_digest() == (False, expected)
+    with monkeypatch.context() as patched:
+        patched.setattr(external_data, "hashlib", None)
+        assert known_and_digest() == (True, expected)
+    status = data.stat()
+    with data.open("r+b") as file:
+        file.write(b"changed")
+    os.utime(data, ns=(status.st_atime_ns, status.st_mtime_ns))
+    changed = hashlib.sha256(data.read_bytes()).hexdigest()
+    assert known_and_digest() == (False, changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -115,3 +116,22 @@ def test_the_program_of_another_shape_is_exported(tmp_path: Path) -> None:
         executable.export_library(tmp_path / "model.so", shapes={"x": (32, *IMAGE)})
     with byoc_mlir.load(tmp_path / "model.so") as loaded:
         check(loaded, 32)
+
+
+_MANY_ROWS = 4096
+
+
+@pytest.mark.parametrize("first", [1, 3, _MANY_ROWS])
+def test_the_first_rows_do_not_choose_the_threads(tmp_path: Path, first: int) -> None:
+    """Checks that loops over blocks of rows share many rows, and not the blocks of a few rows."""
+    weights = np.ones((64, 64), np.float32)
+    model = parsed("(float[n, 64] x) => (float[n, 64] y)", "y = MatMul (x, w)", {"w": weights})
+    with byoc_mlir.compile(
+        model, threads=2, targets=(), cache=False, dump_ir=tmp_path
+    ) as executable:
+        executable.run({"x": np.ones((first, 64), np.float32)})
+        executable.wait()
+    dumps = [path.read_text() for path in tmp_path.rglob("*.mlir")]
+    fewest = {int(n) for dump in dumps for n in re.findall(r"fewest_iterations = (\d+)", dump)}
+    assert fewest
+    assert all(2 <= one <= _MANY_ROWS // 256 for one in fewest), fewest

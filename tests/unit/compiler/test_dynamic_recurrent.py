@@ -46,6 +46,7 @@ def _sizes(*pairs: tuple[int, int]) -> list[Sizes]:
     return [{"steps": steps, "batch": batch} for steps, batch in pairs]
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_a_layer_is_one_program(kind: str, direction: str) -> None:

@@ -26,6 +26,7 @@ def _model(declared: list[int | str], order: list[int]) -> ModelProto:
     return b.build()
 
 
+@pytest.mark.values
 @pytest.mark.parametrize(("declared", "order", "shapes"), _CASES)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_blocks_and_what_is_left_of_them(

@@ -71,3 +71,31 @@ def test_the_command(
     tokens, speed = capsys.readouterr().out.splitlines()
     assert len(tokens.split()) == 4
     assert speed.endswith("ms a token")
+
+
+def test_a_folder_as_genai_reads_it(
+    example: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["generate.py", str(tmp_path), "--temperature", "0.8", "--tokens", "4"]
+    for more in (["--make"], []):
+        monkeypatch.setattr(sys, "argv", [*arguments, *more])
+        example.main()
+    tokens, _ = capsys.readouterr().out.splitlines()
+    assert len(tokens.split()) == 4
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("genai_config.json", "model.onnx", "model.onnx.data")
+    }
+
+
+def test_a_symbolic_cache_gets_room(example: ModuleType, tmp_path: Path) -> None:
+    model = onnx.ModelProto.FromString(MODEL.SerializeToString())
+    for values, name in ((model.graph.input, "past"), (model.graph.output, "total")):
+        for info in values:
+            if info.name.startswith(("past_key_values", "present")):
+                info.type.tensor_type.shape.dim[2].dim_param = f"{name}_sequence_length"
+    onnx.save(model, tmp_path / "model.onnx")
+    expected = {"past_sequence_length": 64, "total_sequence_length": 64}
+    assert example.cache_sizes(tmp_path / "model.onnx", 64) == expected

@@ -36,6 +36,7 @@ def _agrees(model: ModelProto, feeds: dict[str, Any], tolerance: float = 1e-5) -
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=tolerance, strict=True)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("batch", [2, "n"])
 @pytest.mark.parametrize("shape", [(4,), (1, 1, 4), (3, 4), (1, 3, 4), (2, 3, 4), (3, 1)])
 def test_layer_normalization_with_a_scale_of_more_dimensions(

@@ -116,3 +116,12 @@ def test_overloads_that_no_function_has() -> None:
 def test_functions_that_are_the_same_to_a_call() -> None:
     with pytest.raises(InvalidModelError, match="two functions 'f' and the overload 'a'"):
         check_model(_calls("a", functions=(_function("Neg", "a"), _function("Abs", "a"))))
+
+
+@pytest.mark.parametrize("opset", [5, 8])
+def test_constants_of_integers_in_opsets_whose_schema_has_floats_alone(opset: int) -> None:
+    """Checks how exporters of these opsets wrote the shapes of Reshape."""
+    shape = numpy_helper.from_array(np.array([3, 2]))
+    nodes = [node("Constant", "", "s", value=shape), node("Reshape", "x s", "y")]
+    with byoc_mlir.compile(model_of(nodes, opset=opset), (), cache=False) as executable:
+        assert executable.run({"x": np.ones((2, 3), np.float32)})["y"].shape == (3, 2)

@@ -18,10 +18,10 @@ HOST, DNNL = Settings(targets=()), Settings(targets=("dnnl",))
 @pytest.mark.parametrize(
     ("settings", "plan", "cases", "seconds"),
     [
-        pytest.param(HOST, Plan(SEED), 30, 25.0, id="host"),
-        pytest.param(DNNL, Plan(SEED + 1), 20, 25.0, id="dnnl"),
-        pytest.param(HOST, Plan(SEED + 2, symbolic=True), 10, 15.0, id="symbolic"),
-        pytest.param(HOST, Plan(SEED + 3, mutate=True), 50, 15.0, id="mutated"),
+        pytest.param(HOST, Plan(SEED), 15, 15.0, id="host"),
+        pytest.param(DNNL, Plan(SEED + 1), 10, 15.0, id="dnnl"),
+        pytest.param(HOST, Plan(SEED + 2, symbolic=True), 6, 15.0, id="symbolic"),
+        pytest.param(HOST, Plan(SEED + 3, mutate=True), 25, 15.0, id="mutated"),
     ],
 )
 def test_nothing_is_found(settings: Settings, plan: Plan, cases: int, seconds: float) -> None:

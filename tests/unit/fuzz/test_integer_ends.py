@@ -19,7 +19,7 @@ from helpers.models import model_of, node
 sys.path.append(str(Path(__file__).parents[2] / "helpers"))
 from integer_ends import ENDS, cases, settings
 
-SEED, EVERY, SECONDS = 36, 241, 60.0
+SEED, EVERY, SECONDS = 36, 483, 60.0
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 
 

@@ -96,7 +96,7 @@ _RESIDUALS = {
 }
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @UNITS
 @pytest.mark.parametrize("case", _CASES.values(), ids=_CASES)
 @pytest.mark.parametrize("residual", _RESIDUALS.values(), ids=_RESIDUALS)
@@ -108,7 +108,7 @@ def test_against_the_definition(
     np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @PAIRS
 @pytest.mark.parametrize("window", [(3, 3), (5, 2)])
 @pytest.mark.parametrize("residual", [None, _RESIDUAL])
@@ -123,7 +123,7 @@ def test_depthwise(
     np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @pytest.mark.parametrize("lanes", [4, 8])
 @pytest.mark.parametrize("size", [3, 5])
 @pytest.mark.parametrize("residual", [None, _RESIDUAL, replace(_RESIDUAL, is_signed=False)])

@@ -125,6 +125,7 @@ def _scales(count: int) -> Array:
     return np.random.default_rng(count).uniform(1e-5, 2e-3, count).astype(np.float32)
 
 
+@pytest.mark.values
 @PASSES
 @pytest.mark.parametrize(("data_type", "result_type"), [BYTES, BYTES[::-1]])
 def test_convolution_to_bytes(
@@ -152,6 +153,7 @@ def test_convolution_of_lines(lowering: LowerIntegerProducts) -> None:
     )
 
 
+@pytest.mark.values
 @PASSES
 @pytest.mark.parametrize("shape", [(), (20,), (1, 1, 20)], ids=str)
 def test_product_to_numbers(lowering: LowerIntegerProducts, shape: tuple[int, ...]) -> None:
@@ -173,6 +175,7 @@ def test_product_to_numbers(lowering: LowerIntegerProducts, shape: tuple[int, ..
     _check(module, [data, scale, zero], lowering)
 
 
+@pytest.mark.values
 @PASSES
 @pytest.mark.parametrize(("dtype", "zero", "copies"), [(np.int8, 0, 0), (np.uint8, 128, 1)])
 def test_weights_are_not_widened(

@@ -45,7 +45,7 @@ def test_many_rows(steps: int, units: int) -> None:
     _check((33, steps, units), np.float32, threads=False)
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @pytest.mark.parametrize("bits", [128, 256, 512])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rows", [6, 40])

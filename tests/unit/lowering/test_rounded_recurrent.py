@@ -53,7 +53,7 @@ def _check(network: Network) -> None:
         assert np.sqrt(np.mean(np.square(one - other))) < 5e-4
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("batch", [1, 3, 6])
 @pytest.mark.parametrize("hidden", [4, 48])
@@ -61,7 +61,7 @@ def test_lstm(hidden: int, batch: int, direction: str) -> None:
     _check(_network("lstm", batch, hidden, direction))
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("batch", [1, 6])

@@ -27,10 +27,12 @@ LARGE = ("light_vgg19", "light_zfnet512")
 
 MODELS: dict[str, Callable[[], ModelProto]] = {
     **{name: _light(name) for name in light_networks() if name not in LARGE},
-    **{name: NETWORKS[name] for name in ("mlp", "resnet18", "mobilenet_v2", "unet")},
+    **{name: NETWORKS[name] for name in ("mlp", "mobilenet_v2", "unet")},
 }
 
-WITHOUT_HOST = {"light_inception_v1", "light_resnet50", "light_squeezenet", "resnet18"}
+WITHOUT_HOST = {
+    f"light_{name}" for name in ("inception_v1", "inception_v2", "resnet50", "squeezenet")
+}
 """Networks whose ops all occur in others, too."""
 
 

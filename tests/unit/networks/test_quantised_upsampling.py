@@ -32,6 +32,7 @@ def _decoder(*window: int) -> ModelProto:
     return b.build()
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("per_channel", [True, False])
 @pytest.mark.parametrize("window", [(2, 2), (1, 3), (2,)])
 def test_a_decoder(window: tuple[int, ...], per_channel: bool) -> None:

@@ -95,6 +95,7 @@ def _check(network: Network, expected: list[str]) -> None:
     assert {name for op in module.walk() for name in node_names(op)} == nodes
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_batch_norm_after_convolution(groups: int, with_bias: bool) -> None:

@@ -19,7 +19,7 @@ SOAK = Path(__file__).parents[3] / "benchmarks" / "soak.py"
 
 @pytest.mark.parametrize(
     ("model", "first", "cycles", "workers"),
-    [("host", 20, 80, 1), ("dnnl", 10, 30, 1), ("symbolic", 4, 12, 1)],
+    [("host", 10, 40, 1), ("dnnl", 10, 30, 1), ("symbolic", 4, 12, 1)],
 )
 def test_memory_does_not_grow(model: str, first: int, cycles: int, workers: int) -> None:
     arguments = ["--models", model, "--first", first, "--cycles", cycles]

@@ -140,7 +140,7 @@ def test_the_command_that_compares_targets() -> None:
     )
     (command,) = (line for line in page if line.startswith("python benchmarks/targets.py"))
     _, script, *arguments = command.split()
-    shorter = ("--models", "mnist", "--rounds", 1, "--tune", 4)
+    shorter = ("--models", "mnist", "--rounds", 1, "--tune", 1)
     result = run(*arguments, *shorter, script=Path(script).name)
     assert result.returncode == 0, result.stderr
     title, _, row = result.stdout.splitlines()

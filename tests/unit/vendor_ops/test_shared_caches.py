@@ -44,6 +44,7 @@ def check(inputs: Arrays, **attributes: Any) -> None:
     assert_agrees(run_imported(model, inputs), run_onnxruntime(model, fed), 1e-5)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize(
     ("batch", "new", "filled"), [(1, 1, 3), (2, 1, 0), (2, 3, 0), (2, 3, 5), (1, 8, 0)]

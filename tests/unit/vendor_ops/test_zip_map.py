@@ -45,6 +45,7 @@ def with_maps(keys: list[int] | list[str], rows_of: str | int = 5) -> onnx.Model
     return model
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("rows_of", [5, "n"])
 @pytest.mark.parametrize("keys", [[3, 5, 9], ["a", "b", "c"]])
 def test_maps(keys: list[int] | list[str], rows_of: str | int) -> None:

@@ -19,6 +19,8 @@ from byoc_mlir.frontend.value import Array, NodeRefused, Value
 from byoc_mlir.numpy_ops.blockwise import packed, unpacked
 
 _F32 = np.dtype(np.float32)
+_BYTES_LEVEL = 4
+"""Value of `accuracy_level` that asks for data in int8."""
 
 
 @register_op(DOMAIN, "MatMulNBits")
@@ -38,7 +40,9 @@ def matmul_nbits(
     bits: int = 4,
     weight_prepacked: int = 0,
 ) -> Value:
-    """Imports MatMulNBits with sums in f32, which every `accuracy_level` permits."""
+    """Imports MatMulNBits; it computes in f32, or with data in int8 if `accuracy_level` asks for
+    that.
+    """
     if bits not in blockwise.WIDTHS or block_size < 16 or block_size & (block_size - 1):
         raise NodeRefused(
             f"bits is {bits} and block_size {block_size}, accepted are {list(blockwise.WIDTHS)} and"
@@ -55,7 +59,10 @@ def matmul_nbits(
     factors = cast(context, _shaped(context, scales, "scales", (N, blocks)), _F32)
     points = _zero_points(context, zero_points, bits, (N, blocks))
     product = context.emit(
-        blockwise.BlockwiseDenseOp, cast(context, data, _F32), codes, factors, points, bits=bits
+        blockwise.BlockwiseDenseOp,
+        *(cast(context, data, _F32), codes, factors, points),
+        bits=bits,
+        rounds=accuracy_level == _BYTES_LEVEL,
     )
     if bias is not None:
         product = context.emit(nn.BiasAddOp, product, cast(context, bias, _F32), axis=-1)

@@ -36,7 +36,7 @@ def _expect(built: ModelProto, name: str, choice: str, threads: int) -> None:
     assert choice == "post_op" or any(f"loop:{name}" in one for one in found)
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @_CHOICES
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize(

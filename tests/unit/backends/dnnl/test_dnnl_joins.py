@@ -36,7 +36,7 @@ def _branches(batch: int) -> ModelProto:
     return net.build()
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @pytest.mark.parametrize("layout", ["blocked_8", "plain", "channels_last"])
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("threads", [1, 2])

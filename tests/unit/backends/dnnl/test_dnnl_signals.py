@@ -88,6 +88,7 @@ def test_compiling(threads: int) -> None:
     _check(_COMPILE, "dnnl", threads)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("target", ["dnnl", "dnnl_c", "dnnl_json"])
 def test_running(target: str, threads: int) -> None:

@@ -111,7 +111,7 @@ def _with_blocks(folder: Path, **blocks: str) -> Path:
     return file
 
 
-@pytest.mark.pairs
+@pytest.mark.values
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("block", ["7x32x16", "60x96x128", "60x150x128", "16x1x90"])
 @pytest.mark.parametrize(
