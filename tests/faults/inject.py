@@ -160,12 +160,18 @@ def _followed(
             os.kill(child, signal.SIGKILL)
             text = b"HUNG"
             break
-        elif when_stopped is not None and os.waitpid(child, os.WNOHANG | os.WUNTRACED)[0]:
+        elif when_stopped is not None and _has_stopped(child):
             when_stopped()
             when_stopped = None
             os.kill(child, signal.SIGCONT)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return set(text.decode().split("\n")) - {""}, status
+
+
+def _has_stopped(child: int) -> bool:
+    """True if a child has stopped; one that has ended stays to be waited for."""
+    state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "T"
 
 
 _LLVM = ("llvmlite", "llvm_ir")

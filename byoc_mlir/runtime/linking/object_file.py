@@ -233,6 +233,8 @@ class _Reader:
             raise UnknownObjectError(
                 f"a symbol of type {kind}, binding {binding}, section {section}"
             )
+        if name and binding == _LOCAL and section == Place.UNDEFINED:
+            raise ExecutionError("a local symbol that nothing defines")
         if value >> 62:
             raise ExecutionError(f"a symbol at {value}")
         return LinkerSymbol(_text(names, name).decode(), section, value, binding == _LOCAL)
