@@ -14,7 +14,7 @@ from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
 from byoc_mlir.installed import library_in_wheel
 from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.threads import OPENMP, prepare_openmp_environment
+from byoc_mlir.runtime.system.openmp import OPENMP, prepare_openmp_environment
 
 
 @cache
