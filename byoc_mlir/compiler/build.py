@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,12 @@ from byoc_mlir.ir_dump import dumping
 from byoc_mlir.limits import check_time, limited
 from byoc_mlir.progress import shown
 from byoc_mlir.runtime.report import Report
+
+_LONGEST_NAME = 255
+"""Maximum bytes of a file's name on Linux."""
+
+_KEPT_CHARACTERS = 48
+"""Number of characters that always fit; a character has at most four bytes."""
 
 
 class Stages:
@@ -164,4 +172,7 @@ def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | N
     if all(info.is_static for info in source.inputs):
         return folder
     parts = (f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes.items())
-    return folder / "_".join(re.sub(r"[^\w=.-]", "_", part) for part in parts)
+    name = "_".join(re.sub(r"[^\w=.-]", "_", part) for part in parts)
+    if len(os.fsencode(name)) > _LONGEST_NAME:
+        name = f"{name[:_KEPT_CHARACTERS]}_{sha256(name.encode()).hexdigest()[:16]}"
+    return folder / name

@@ -76,6 +76,20 @@ def test_each_set_of_shapes_that_is_compiled_has_a_folder(tmp_path: Path) -> Non
     assert "tensor<5x8xf32>" in (tmp_path / "x=5x8" / "000-import.mlir").read_text()
 
 
+def test_a_folder_of_many_inputs_has_a_short_name(tmp_path: Path) -> None:
+    names = [f"input_{number}" for number in range(40)]
+    inputs = ", ".join(f"float[n, 8] {name}" for name in names)
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 18]> g ({inputs}) => (float[n, 8] y)'
+        f" {{ y = Sum({', '.join(names)}) }}"
+    )
+    with byoc_mlir.compile(model, (), dump_ir=tmp_path) as executable:
+        for count in (2, 3):
+            executable.run({name: np.ones((count, 8), np.float32) for name in names})
+    folders = [path.parent.name for path in tmp_path.rglob("000-import.mlir")]
+    assert folders and all(name.startswith("input_0_") for name in folders)
+
+
 def test_the_cache_gives_nothing(tmp_path: Path) -> None:
     for name in ("first", "second"):
         folder = tmp_path / name
