@@ -40,3 +40,13 @@ func.func @bound(%n: tensor<i64>, %x: tensor<64xf32>) -> tensor<4xf32> {
 func.func private @first(tensor<i64>, tensor<64xf32>) -> tensor<4xf32> attributes {byoc.binds = "keys"}
 // CHECK-LABEL: func.func @bound(
 // CHECK-NEXT:    %0 = relay.bind %n, %x {body = @first} : (tensor<i64>, tensor<64xf32>) -> tensor<4xf32>
+
+func.func @calls(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = relay.call %x {body = @layer} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = relay.call %0 {body = @layer} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}
+func.func private @layer(tensor<4xf32>) -> tensor<4xf32>
+// CHECK-LABEL: func.func @calls(
+// CHECK-NEXT:    %0 = relay.call %x {body = @layer} : (tensor<4xf32>) -> tensor<4xf32>
+// CHECK-NEXT:    %1 = relay.call %0 {body = @layer} : (tensor<4xf32>) -> tensor<4xf32>

@@ -87,3 +87,12 @@ func.func @unbound(%n: tensor<i64>) -> tensor<4xf32> {
   func.return %0 : tensor<4xf32>
 }
 func.func private @f(tensor<i64>) -> tensor<4xf32>
+
+// -----
+
+func.func @called(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{relay.call: @f has type (tensor<2xf32>) -> tensor<4xf32>, expected (tensor<4xf32>) -> tensor<4xf32>}}
+  %0 = relay.call %x {body = @f} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func private @f(tensor<2xf32>) -> tensor<4xf32>
