@@ -49,9 +49,9 @@ def _can_be_interpreted(model: ModelProto) -> bool:
     from byoc_mlir.interpreter.tier_ops import unknown
     from byoc_mlir.onednn.library import unavailable_reason
 
-    if not _is_valid(model) or unknown(model):
-        return False
-    return can_start() and not has_registered() and not unavailable_reason()
+    if not can_start() or has_registered() or unavailable_reason():
+        return False  # before the nodes are looked at
+    return _is_valid(model) and not unknown(model)
 
 
 def _has_fixed_shapes(model: ModelProto, inputs: Sequence[TensorInfo]) -> bool:
