@@ -133,8 +133,22 @@ class IfOp(ControlOp):
         self._check_scalar(self.condition, "the condition", CONDITION)
 
 
+class BodyOp(ControlOp):
+    """Base of the ops that call one function, whose type is that of the op itself unless a subclass
+    has another signature.
+    """
+
+    body = prop_def(SymbolRefAttr)
+
+    def symbols(self) -> tuple[SymbolRefAttr, ...]:
+        return (self.body,)
+
+    def signature(self) -> FunctionType:
+        return FunctionType.from_lists(self.operand_types, self.result_types)
+
+
 @irdl_op_definition
-class BindOp(ControlOp):
+class BindOp(BodyOp):
     """`number [], arguments… -> results…`: calls a function with a size that is known at run time.
 
     The function binds a symbol of the module to the number, which must be in the symbol's range.
@@ -151,14 +165,7 @@ class BindOp(ControlOp):
     name = "relay.bind"
     number = operand_def(TensorType)
     arguments = var_operand_def(TensorType)
-    body = prop_def(SymbolRefAttr)
     outputs = var_result_def(TensorType)
-
-    def symbols(self) -> tuple[SymbolRefAttr, ...]:
-        return (self.body,)
-
-    def signature(self) -> FunctionType:
-        return FunctionType.from_lists(self.operand_types, self.result_types)
 
     def bound(self) -> str:
         """Returns the symbol that the function binds.
@@ -184,7 +191,7 @@ class BindOp(ControlOp):
 
 
 @irdl_op_definition
-class CallOp(ControlOp):
+class CallOp(BodyOp):
     """`arguments… -> results…`: calls a function.
 
     ```mlir
@@ -194,24 +201,16 @@ class CallOp(ControlOp):
 
     name = "relay.call"
     arguments = var_operand_def(TensorType)
-    body = prop_def(SymbolRefAttr)
     outputs = var_result_def(TensorType)
 
-    def symbols(self) -> tuple[SymbolRefAttr, ...]:
-        return (self.body,)
 
-    def signature(self) -> FunctionType:
-        return FunctionType.from_lists(self.operand_types, self.result_types)
-
-
-class LoopOp(ControlOp):
+class LoopOp(BodyOp):
     """Base of the loops.
 
     The first `carried` values are passed from one iteration to the next, other values are the same
     for all iterations.
     """
 
-    body = prop_def(SymbolRefAttr)
     carried = int_prop()
 
     @property
@@ -241,9 +240,6 @@ class LoopOp(ControlOp):
             for result in self.stacked
         ]
         return [*(value.type for value in self.initial), *rows]
-
-    def symbols(self) -> tuple[SymbolRefAttr, ...]:
-        return (self.body,)
 
     def check_rows(self, count: Size, what: str) -> None:
         """Checks that stacked results have `count` rows.
