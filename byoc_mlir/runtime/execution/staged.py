@@ -93,13 +93,13 @@ class LoadedStaged(LoadedNode):
             reason = "its values are sizes in the model, which a run tells"
             problems = [NodeProblem(name, "input", "", reason) for name in sizes]
             raise InputValuesNeededError(problems, sizes)
-        first = self._compiled.known().get((0, ()))
+        first = self._nodes().get((0, ()))
         if first is not None:
             first.warmup(shapes)
 
     def known(self) -> plan.Staged:
         nodes: list[list[plan.Node]] = [[] for _ in self._model.stages]
-        for (number, _), node in self._compiled.known().items():
+        for (number, _), node in self._nodes().items():
             nodes[number].append(node.known())
         return self._with_nodes(nodes)
 
@@ -109,7 +109,7 @@ class LoadedStaged(LoadedNode):
                 f"{self._because()}: sizes are arguments of what is exported; omit shapes"
             )
         stages = self._model.stages
-        found = {number: (key, node) for (number, key), node in self._compiled.known().items()}
+        found = {number: (key, node) for (number, key), node in self._nodes().items()}
         exported: list[plan.PlanStage] = []
         for number, stage in enumerate(stages):
             what = f"segment {number + 1} of {len(stages)}"
@@ -126,7 +126,16 @@ class LoadedStaged(LoadedNode):
 
     def close(self) -> None:
         self._compiled.close()
+        for node in self._only.values():
+            node.close()
         self._only.clear()
+
+    def _nodes(self) -> dict[_Key, LoadedNode]:
+        """Returns the compiled segments; the LRU cache does not know how those of `_only` are used,
+        and may have dropped them.
+        """
+        only: dict[_Key, LoadedNode] = {(number, ()): one for number, one in self._only.items()}
+        return {**only, **self._compiled.known()}
 
     def _with_nodes(self, nodes: Sequence[Sequence[plan.Node]]) -> plan.Staged:
         pairs = zip(self._model.stages, nodes, strict=True)
