@@ -3,7 +3,8 @@
 A child has one thread, a copy of the thread that forked. The OpenMP threads of that thread's team
 are missing, and locks that other threads held stay locked. So before a fork, OpenMP ends the
 threads of the forking thread (parent and child start new ones when they need them), and the fork
-waits until no thread runs code of LLVM. In the child, all locks are released.
+waits until no thread runs code of LLVM or imports a module of the compiler. In the child, all locks
+are released.
 
 If OpenMP cannot end threads (libgomp before GCC 9), the child calls native code on new threads,
 which expect no OpenMP threads.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ParamSpec, TypeVar, cast
@@ -26,6 +28,12 @@ llvm_at_work = threading.RLock()
 
 _PAUSE_HARD = 2
 """Value of `omp_pause_hard`: the threads end."""
+
+_PACKAGES = ("byoc_mlir", "xdsl", "llvmlite", "onnx", "numpy")
+"""Packages whose modules a compilation imports when it needs them."""
+
+_IMPORT_SECONDS = 5.0
+"""Longest wait for an import, which may itself wait for the thread that forks."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -92,6 +100,7 @@ def _before() -> None:
     llvm_at_work.acquire()
     _fork.llvm = _llvm_at_rest()
     _fork.llvm.__enter__()
+    _wait_for_imports()
 
 
 def _after_in_parent() -> None:
@@ -117,6 +126,22 @@ def _end_openmp_threads() -> bool:
         return True
     pause = getattr(library, "omp_pause_resource_all", None)
     return pause is not None and pause(_PAUSE_HARD) == 0
+
+
+def _wait_for_imports() -> None:
+    """Waits until no thread imports a module of `_PACKAGES`: in the child, an import of that module
+    would wait for the missing thread."""
+    end = time.monotonic() + _IMPORT_SECONDS
+    while _is_importing() and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def _is_importing() -> bool:
+    return any(
+        name.partition(".")[0] in _PACKAGES
+        and getattr(getattr(module, "__spec__", None), "_initializing", False)
+        for name, module in sys.modules.copy().items()
+    )
 
 
 def _llvm_at_rest() -> AbstractContextManager[Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from byoc_mlir.testing.forked import run_forked
 
 SETUP = """
-import os, signal, sys, threading, time
+import faulthandler, os, signal, sys, threading, time
 import numpy as np
 import byoc_mlir
 from process_models import convolution, elementwise, inputs
@@ -15,13 +17,15 @@ from process_models import convolution, elementwise, inputs
 def in_child(work):
     child = os.fork()
     if child == 0:
+        faulthandler.register(signal.SIGALRM, chain=True)
         signal.alarm(60)
         try:
             os._exit(0 if work() else 3)
         except BaseException as error:
             print(type(error).__name__, error, flush=True)
             os._exit(4)
-    assert os.waitpid(child, 0)[1] == 0
+    status = os.waitpid(child, 0)[1]
+    assert status == 0, f"the child ended with status {status}"
 
 model = convolution()
 feeds = inputs(model)
@@ -100,3 +104,32 @@ TARGETS = {"host": "()", "dnnl": "('dnnl',)"}
 def test_children_run(target: str) -> None:
     parts = (SETUP, AFTER_RUNS, FROM_A_WORKER, WHILE_RUNNING, WHILE_COMPILING, WITHOUT_PAUSING)
     run_forked("".join((f"TARGETS = {TARGETS[target]}\n", *parts)), seconds=180)
+
+
+IMPORTING = """
+import os, pathlib, signal, sys, threading, time
+import byoc_mlir
+from byoc_mlir.runtime.system import forks
+
+byoc_mlir.__path__.append(sys.argv[1])
+pathlib.Path(sys.argv[1], "slow_module.py").write_text("import time; time.sleep(0.5)")
+
+def work():
+    import byoc_mlir.slow_module
+
+thread = threading.Thread(target=work)
+thread.start()
+while "byoc_mlir.slow_module" not in sys.modules:
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    work()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+thread.join()
+"""
+
+
+def test_a_child_imports_what_another_thread_imported_at_the_fork(tmp_path: Path) -> None:
+    run_forked(IMPORTING, str(tmp_path))
