@@ -11,13 +11,11 @@ from onnx import ModelProto
 from byoc_mlir.artifact import write
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.execution.kind import Compilation, Kind, Maker
-from byoc_mlir.compiler.execution.programs import leaf_of_source
-from byoc_mlir.compiler.garbage import modules_imported
+from byoc_mlir.compiler.execution.programs import compiler_imported, leaf_of_source
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
-from byoc_mlir.dialects.late_formats import formats_parsed_late
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.stages.suggestions import (
     has_loops,
@@ -80,8 +78,7 @@ def compile_model(request: Request, cached: CachedModel | None = None) -> Execut
         return _executable(*read_model(request), cached)
 
 
-@modules_imported()
-@formats_parsed_late()
+@compiler_imported()
 def read_model(request: Request) -> tuple[Source, CompileOptions]:
     """Reads the model of a request."""
     with ir_boundary("read"), limited(request.limits):

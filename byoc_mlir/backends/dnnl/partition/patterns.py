@@ -339,11 +339,9 @@ def _refused_bias(match: Match) -> str | None:
         if adding.positive_axis == axis:
             return None
         return f"the bias runs along axis {adding.positive_axis}, not along the channels"
-    return (
-        None
-        if _is_per_channel(bias, result, axis)
-        else (f"bias {bias.type} is not one value per channel of {anchor.results[0].type}")
-    )
+    if _is_per_channel(bias, result, axis):
+        return None
+    return f"bias {bias.type} is not one value per channel of {anchor.results[0].type}"
 
 
 def _refused_slopes(match: Match) -> str | None:
