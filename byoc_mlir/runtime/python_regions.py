@@ -14,7 +14,6 @@ from byoc_mlir.runtime.program import Array, PythonRegion
 from byoc_mlir.runtime.system.addresses import array_at, c_array, function_address
 from byoc_mlir.tensors import TensorInfo
 
-
 _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 

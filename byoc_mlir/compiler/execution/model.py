@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from byoc_mlir.artifact import write
 from byoc_mlir.compiler.cache.cached_model import CachedModel
-from byoc_mlir.compiler.execution.kind import Compilation, Kind, Maker
+from byoc_mlir.compiler.execution.kind import Compilation, Maker, ModelKind
 from byoc_mlir.compiler.execution.programs import compiler_imported, leaf_of_source
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
@@ -55,11 +55,11 @@ def _stages() -> Maker:
     return in_stages
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind(is_structured, _structures),
-    Kind(may_have_strings, _strings),
-    Kind(has_loops, _loops),
-    Kind(may_have_stages, _stages),
+KINDS: tuple[ModelKind, ...] = (
+    ModelKind(is_structured, _structures),
+    ModelKind(may_have_strings, _strings),
+    ModelKind(has_loops, _loops),
+    ModelKind(may_have_stages, _stages),
 )
 """Kinds of models that are no leaf, in the order in which they are tried. For the parts of a model,
 only the kinds after its own are tried. Structures come first, since the other kinds know only
@@ -118,7 +118,7 @@ def _check_whole(options: CompileOptions) -> None:
         )
 
 
-def _node(source: Source, compilation: Compilation, kinds: tuple[Kind, ...]) -> LoadedNode:
+def _node(source: Source, compilation: Compilation, kinds: tuple[ModelKind, ...]) -> LoadedNode:
     """Returns the node of the execution plan for a model: of the first kind that applies, else a
     leaf.
     """

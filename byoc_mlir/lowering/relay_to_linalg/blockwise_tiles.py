@@ -49,13 +49,15 @@ class ManyRows(BlockwiseWriter):
                 unit_start = self.times(self.plus(first, unit.counter), sizes.blocks)
                 number = self.plus(unit_start, loop.counter, block.counter)
                 self._unpack(number, weights, self.times(target, sizes.block))
-            part = _Part(weights, loop.counter, blocks, most * sizes.block, first, count, tile)
+            part = _BlockRange(
+                weights, loop.counter, blocks, most * sizes.block, first, count, tile
+            )
             full = floordiv(sizes.rows, sizes.tile_rows) * sizes.tile_rows
             with code.loop(full, step=sizes.tile_rows) as rows:
                 self._rows(part, rows.counter, sizes.tile_rows)
             self._rest(part, full, sizes.rows - full)
 
-    def _rest(self, part: _Part, first: Size, rows: Size) -> None:
+    def _rest(self, part: _BlockRange, first: Size, rows: Size) -> None:
         """Emits the rows after the whole tiles; for a symbolic number, a tile for each bit of the
         number.
         """
@@ -88,12 +90,12 @@ class ManyRows(BlockwiseWriter):
 
         self.over_chunks([], unpacked)
 
-    def _rows(self, part: _Part, first: Index, rows: int) -> None:
+    def _rows(self, part: _BlockRange, first: Index, rows: int) -> None:
         """Emits the MACs of some rows with all units of `part`."""
         with self.code.loop(part.count, step=part.tile) as group:
             self._tile(part, range(rows), first, group.counter)
 
-    def _tile(self, part: _Part, rows: range, first_row: Index, first_unit: Index) -> None:
+    def _tile(self, part: _BlockRange, rows: range, first_row: Index, first_unit: Index) -> None:
         """Emits the MACs of some rows with `part.tile` units, and adds them to the output."""
         code, sizes = self.code, self.sizes
         first_step = self.times(part.first, sizes.block)
@@ -132,7 +134,7 @@ class ManyRows(BlockwiseWriter):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _BlockRange:
     """Range of dequantised blocks of some units."""
 
     weights: SSAValue
