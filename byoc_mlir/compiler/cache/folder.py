@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from byoc_mlir.errors import ArtifactError, ByocError, UnsafeCacheError
+from byoc_mlir.errors import ArtifactError, ByocError, InvalidArtifactError, UnsafeCacheError
 from byoc_mlir.files import open_regular
 from byoc_mlir.runtime.files.container import Container, read_container, write_container
 from byoc_mlir.runtime.files.serialise import Blob, Json
@@ -28,6 +28,8 @@ SIZE_VARIABLE = "BYOC_CACHE_BYTES"
 DEFAULT_BYTES = 4 << 30
 
 _SUFFIX = ".byoc"
+_KEY = "key"
+"""Field of each document with the entry's key, as a file's name may change."""
 _ABANDONED_SECONDS = 3600.0
 """Seconds after which an unfinished file must belong to a process that was killed."""
 
@@ -105,7 +107,7 @@ class Cache:
     def read(self, key: str, is_hashed: bool = True) -> Container | None:
         """Reads an entry; returns `None` if there is none.
 
-        Deletes entries that are damaged, or that other users may have written.
+        Deletes entries that are damaged, renamed, or that other users may have written.
 
         Args:
             is_hashed: False to skip the hash's verification, for an entry that this process has
@@ -117,6 +119,8 @@ class Cache:
                 if not _is_own(os.fstat(file.fileno())):
                     raise PermissionError
                 container = read_container(file, path.name, is_hashed)
+                if container.document.pop(_KEY, None) != key:
+                    raise InvalidArtifactError(f"'{path.name}' is an entry with another name")
         except FileNotFoundError:
             return None
         except (OSError, ArtifactError):
@@ -140,7 +144,9 @@ class Cache:
                 kept.
         """
         try:
-            write_container(self._path(key), document, blobs, check=check, mode=0o600)
+            write_container(
+                self._path(key), {**document, _KEY: key}, blobs, check=check, mode=0o600
+            )
             self._prune()
         except OSError as error:
             _warn_once(f"nothing is cached: '{self.folder}' cannot be written: {error.strerror}")
