@@ -314,6 +314,19 @@ def test_a_damaged_entry_is_compiled_again(cache: Path) -> None:
         assert was_cached(byoc_mlir.compile(model, targets=(), cache=cache))
 
 
+def test_an_entry_under_the_name_of_another_is_not_used(cache: Path) -> None:
+    models = [NETWORKS["mlp3"](seed=seed) for seed in range(2)]
+    inputs = random_inputs(models[0])
+    expected = [byoc_mlir.compile(one, (), cache=cache).run(inputs)["output"] for one in models]
+    contents = {path: path.read_bytes() for path in entries(cache)}
+    for path in contents:
+        for other in contents.keys() - {path}:
+            path.write_bytes(contents[other])
+            for model, wanted in zip(models, expected, strict=True):
+                again = byoc_mlir.compile(model, (), cache=cache)
+                np.testing.assert_array_equal(again.run(inputs)["output"], wanted)
+
+
 def test_the_program_for_all_sizes_is_cached(cache: Path) -> None:
     model = symbolised(NETWORKS["mlp3"](), {"input": {0: "batch"}})
     inputs = {size: random_inputs(model, 0, {"batch": size}) for size in (2, 5, 1)}
