@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from byoc_mlir.numpy_ops import integers
-from byoc_mlir.numpy_ops.activation import erf, relu, sigmoid
+from byoc_mlir.numpy_ops.activation import erf, relu, sigmoid, softsign
 from byoc_mlir.tensors import Array
 
 Function: TypeAlias = Callable[..., Any]
@@ -82,6 +82,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "sign": np.sign,
     "sin": np.sin,
     "sinh": np.sinh,
+    "softsign": softsign,
     "sqrt": np.sqrt,
     "subtract": np.subtract,
     "tan": np.tan,

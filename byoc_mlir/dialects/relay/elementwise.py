@@ -253,6 +253,13 @@ class SigmoidOp(FloatUnaryOp):
 
 
 @irdl_op_definition
+class SoftsignOp(FloatUnaryOp):
+    """`data / (1 + |data|)`."""
+
+    name = "relay.softsign"
+
+
+@irdl_op_definition
 class ErfOp(FloatUnaryOp):
     """The error function."""
 

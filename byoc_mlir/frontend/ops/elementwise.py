@@ -41,6 +41,7 @@ _UNARY: dict[str, type[RelayOp]] = {
     "Sign": relay.SignOp,
     "Sin": relay.SinOp,
     "Sinh": relay.SinhOp,
+    "Softsign": relay.SoftsignOp,
     "Sqrt": relay.SqrtOp,
     "Tan": relay.TanOp,
     "Tanh": relay.TanhOp,

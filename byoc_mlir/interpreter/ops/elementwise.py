@@ -95,7 +95,6 @@ OPS: Mapping[str, Callable[..., Any]] = {
     "Reciprocal": np.reciprocal,
     "Selu": activation.selu,
     "Softplus": activation.softplus,
-    "Softsign": activation.softsign,
     "Sum": _sum,
     "ThresholdedRelu": activation.thresholded_relu,
     "Where": _where,

@@ -95,6 +95,10 @@ def _sigmoid(s: Scalars, x: SSAValue) -> SSAValue:
     return s.div(one, s.add(one, s.unary(math.ExpOp, s.unary(arith.NegfOp, x))))
 
 
+def _softsign(s: Scalars, x: SSAValue) -> SSAValue:
+    return s.div(x, s.add(s.like(1, x), s.unary(math.AbsFOp, x)))
+
+
 def _logical_not(s: Scalars, x: SSAValue) -> SSAValue:
     return s.emit(arith.XOrIOp(x, s.like(1, x)))
 
@@ -149,6 +153,7 @@ BODIES: dict[type[RelayOp], Body] = {
     relay.RsqrtOp: _math(math.RsqrtOp),
     relay.TanhOp: _math(math.TanhOp),
     relay.SigmoidOp: _sigmoid,
+    relay.SoftsignOp: _softsign,
     relay.ErfOp: _math(math.ErfOp),
     relay.SinOp: _math(math.SinOp),
     relay.CosOp: _math(math.CosOp),

@@ -252,7 +252,7 @@ _UNIT = (-0.9, 0.9)
 _DOMAINS: Mapping[str, Range | None] = {
     **dict.fromkeys(
         ("negative", "abs", "sign", "exp", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "atan",
-         "sinh", "cosh", "asinh", "ceil", "floor", "round", "isnan", "isinf", "nn.relu")
+         "sinh", "cosh", "asinh", "softsign", "ceil", "floor", "round", "isnan", "isinf", "nn.relu")
     ),
     **dict.fromkeys(("log", "log1p", "sqrt", "rsqrt"), POSITIVE),
     **dict.fromkeys(("asin", "acos", "atanh"), _UNIT),

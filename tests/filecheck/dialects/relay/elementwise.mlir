@@ -294,6 +294,13 @@ func.func @cosh(%0: tensor<2x3xf32>) -> tensor<2x3xf32> {
 // CHECK-LABEL: func.func @cosh(
 // CHECK-NEXT:    %1 = relay.cosh %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>
 
+func.func @softsign(%0: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %1 = relay.softsign %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return %1 : tensor<2x3xf32>
+}
+// CHECK-LABEL: func.func @softsign(
+// CHECK-NEXT:    %1 = relay.softsign %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+
 func.func @asinh(%0: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %1 = relay.asinh %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   func.return %1 : tensor<2x3xf32>
