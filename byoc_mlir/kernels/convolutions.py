@@ -47,6 +47,13 @@ def _dense_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[Convo
     implicit = implicit_gemm_kernel(convolution, vectors.for_outputs(convolution.outputs))
     if implicit is not None:
         yield implicit
+    if convolution.result.shape[2] != 1:
+        return
+    from byoc_mlir.kernels.pixel_row.pixel_row import pixel_row_kernel
+
+    row = pixel_row_kernel(convolution, vectors)
+    if row is not None:
+        yield row
 
 
 def _longest(unit: VectorUnit, *images: Image) -> VectorUnit | None:

@@ -13,7 +13,15 @@ MEASURED = "measured"
 
 Winograd: TypeAlias = Literal["measured", "off"]
 Convolution: TypeAlias = Literal[
-    "measured", "direct", "f2x3", "f4x3", "f6x3", "f4x5", "implicit_gemm", "depthwise"
+    "measured",
+    "direct",
+    "f2x3",
+    "f4x3",
+    "f6x3",
+    "f4x5",
+    "implicit_gemm",
+    "depthwise",
+    "pixel_row",
 ]
 Layout: TypeAlias = Literal["measured", "plain", "channels_last", "blocked_8", "blocked_16"]
 Activation: TypeAlias = Literal["measured", "loop", "post_op"]

@@ -245,6 +245,27 @@ def test_depthwise(unit: VectorUnit, case: DepthwiseCase, epilogue: Epilogue) ->
     np.testing.assert_allclose(found, expected(it, **arrays), rtol=0, atol=1e-5)
 
 
+@pytest.mark.values
+@UNITS
+@pytest.mark.parametrize("epilogue", [_RELU, _SUM, Epilogue()])
+@pytest.mark.parametrize(("batch", "inputs", "width"), [(1, 5, 7), (2, 16, 1), (1, 33, 20)])
+def test_rows_of_pixels(
+    unit: VectorUnit, epilogue: Epilogue, batch: int, inputs: int, width: int
+) -> None:
+    it = convolution((batch, inputs, 1, width), 3 * unit.lanes, (1, 1), epilogue=epilogue)
+    _check(it, unit, "pixel_row", threads=2)
+
+
+@pytest.mark.parametrize(
+    ("height", "window", "strides"), [(2, (1, 1), (1, 1)), (1, (1, 3), (1, 1)), (1, (1, 1), (1, 2))]
+)
+def test_other_convolutions_are_no_rows_of_pixels(
+    height: int, window: tuple[int, int], strides: tuple[int, int]
+) -> None:
+    it = convolution((1, 16, height, 9), 16, window, strides=strides)
+    assert "pixel_row" not in {one.name for one in convolution_kernels(it, AVX2)}
+
+
 @pytest.mark.parametrize(("outputs", "groups"), [(32, 8), (64, 32)])
 def test_groups_of_several_channels_have_no_kernel(outputs: int, groups: int) -> None:
     assert not list(convolution_kernels(convolution((1, 32, 6, 6), outputs, groups=groups), AVX2))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.onednn.constants import CONVOLUTION_DIRECT, CONVOLUTION_WINOGRAD
 
-OWN_CONVOLUTIONS = (*ALGORITHMS, "implicit_gemm", "depthwise")
+OWN_CONVOLUTIONS = (*ALGORITHMS, "implicit_gemm", "depthwise", "pixel_row")
 """Kernels of `byoc_mlir.kernels`; oneDNN's description of them is the direct algorithm."""
 CONVOLUTION: Mapping[str, int] = {
     "direct": CONVOLUTION_DIRECT,

@@ -1,0 +1,1 @@
+"""1x1 convolutions of one row of pixels."""
