@@ -16,6 +16,7 @@ OPTIONAL_PASSES = (
     "fold-constants",
     "simplify",
     "fold-batch-norm",
+    "merge-idempotent-ops",
     "drop-unused-functions",
     "merge-composite",
     "to-mixed-precision",

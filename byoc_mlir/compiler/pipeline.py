@@ -49,6 +49,7 @@ from byoc_mlir.transforms.widen_16_bit_floats import Widen16BitFloats
 
 _QUANTISED = ("relay.qnn.",)
 _RECURRENT = ("relay.nn.gru", "relay.nn.lstm")
+_IDEMPOTENT = ("relay.abs", "relay.ceil", "relay.floor", "relay.round", "relay.sign")
 _AFFINE = ("relay.add", "relay.multiply", "relay.nn.batch_norm", "relay.subtract")
 
 _CARRIES_NODES = ops_named("relay.onnx_node")
@@ -90,6 +91,12 @@ def _affine_passes() -> Sequence[ModulePass]:
     return (FoldBatchNorm(),)
 
 
+def _idempotent_passes() -> Sequence[ModulePass]:
+    from byoc_mlir.transforms.merge_idempotent_ops import MergeIdempotentOps
+
+    return (MergeIdempotentOps(),)
+
+
 _QUANTISED_PASSES = PassesFor(ops_named(*_QUANTISED), _quantised_passes)
 
 CANONICALISATION: Passes = (
@@ -100,6 +107,7 @@ CANONICALISATION: Passes = (
     PassesFor(ops_named(*_AFFINE), _affine_passes),
     FoldConstants(),
     Simplify(),
+    PassesFor(ops_named(*_IDEMPOTENT), _idempotent_passes),
     DropUnusedFunctions(),
 )
 

@@ -52,6 +52,10 @@ _BODIES = {
       d = QuantizeLinear (c, one, zero)
       y = DequantizeLinear (d, one, zero)
     }""",
+    "roundings": """(float[4] x) => (float[4] y) {
+      f = Floor (x)
+      y = Floor (f)
+    }""",
     "branches": """(float[4] x) => (float[4] y) <bool always = {1}> {
       y = If (always) <
         then_branch = g () => (t) { t = Abs (x) },
@@ -68,6 +72,7 @@ _EXERCISED_BY: Mapping[str, str] = {
         "bytes",
     ),
     "drop-unused-functions": "branches",
+    "merge-idempotent-ops": "roundings",
     **dict.fromkeys(
         ("fold-constants", "to-mixed-precision", "split-products", "pack-weights"), "products"
     ),
