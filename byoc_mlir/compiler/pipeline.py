@@ -188,8 +188,16 @@ def canonicalise(build: Build) -> None:
     with build.stages.stage("canonicalise"):
         passes = canonicalisation(build.options.targets)
         run_passes(build.context, build.module, passes, build.stages.add_pass)
+        if build.options.merge_equal:
+            _merge_equal_ops(build)
         if build.options.passes:
             _run_user_passes(build)
+
+
+def _merge_equal_ops(build: Build) -> None:
+    from byoc_mlir.transforms.merge_equal_ops import MergeEqualOps
+
+    run_passes(build.context, build.module, (MergeEqualOps(),), build.stages.add_pass)
 
 
 def _run_user_passes(build: Build) -> None:

@@ -206,6 +206,13 @@ class Request:
         accept_weight_memory,
         flag="--weight-memory TIMES",
     )
+    merge_equal: bool = option(
+        False,
+        """computes ops with equal operands and attributes once, before the model is partitioned.
+        The search for them takes compile time.""",
+        accept_bool,
+        flag="--merge-equal",
+    )
     load: bool = option(
         True,
         """loads the program into this process. `False` loads it at its first run, so that a model

@@ -17,7 +17,8 @@ from byoc_mlir.tools.options import add_option_arguments, options_of
 
 _SAID = """--targets dnnl{winograd=off},mine --threads 3 --precision bf16 --fallback allow
 --prune off --limit nodes=9 --limit seconds=0.5 --disable a --disable b --pass c
---resident x=npu --resident y=npu --size n=8 --size m=4 --exact d --weight-memory 3 --trusted"""
+--resident x=npu --resident y=npu --size n=8 --size m=4 --exact d --weight-memory 3
+--merge-equal --trusted"""
 
 
 def _checked(**options: Any) -> Request:
@@ -90,6 +91,7 @@ def test_the_command_line_says_what_compile_takes() -> None:
         "exact": ["d"],
         "samples": None,
         "weight_memory": 3.0,
+        "merge_equal": True,
         "trusted": True,
     }
 
