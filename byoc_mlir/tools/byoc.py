@@ -26,6 +26,7 @@ from byoc_mlir.tools.commands import (
     report,
     run,
     serve,
+    signature,
     tune,
     verify,
     view,
@@ -35,7 +36,7 @@ from byoc_mlir.tools.words import on_command_line
 
 COMMANDS = (
     *(demo, run, compile_, report, view, bench, profile, verify, bisect, explain),
-    *(check, cache, doctor, new_backend, serve, tune, completion),
+    *(check, signature, cache, doctor, new_backend, serve, tune, completion),
 )
 
 

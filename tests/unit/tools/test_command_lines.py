@@ -62,6 +62,8 @@ def _called(args: list[str]) -> int | str | None:
         ("explain MODEL --pattern dnnl.conv2d_bias_rellu", "did you mean 'dnnl.conv2d_bias_relu'"),
         ("check TEXT", "not an ONNX model"),
         ("check nowhere.mlir", "there is no file 'nowhere.mlir'"),
+        ("signature nowhere.onnx", "there is no file 'nowhere.onnx'"),
+        ("signature TEXT", "not an ONNX model"),
         ("check MODEL --shape x=1,2", "has rank 4, the shape given is [1, 2]"),
         ("bench MODEL --size batch", "'batch' is not of the form NAME=SIZE"),
         ("tune MODEL --size batches=2", "there is no symbolic dimension batches"),
@@ -128,6 +130,7 @@ def test_advice_is_for_the_command_line(
         ("explain MODEL --node /[conv]", "patterns"),
         ("explain MODEL --pattern dnnl.conv2d_bias", "accepted"),
         ("check MODEL", "counts"),
+        ("signature MODEL", "inputs"),
         ("cache FOLDER/cache", "cache"),
         ("cache FOLDER/cache --clear", "cache"),
         ("new-backend json_npu --into FOLDER", "folder"),
@@ -139,7 +142,7 @@ def test_each_command_prints_json(
     line: str, key: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     args = [word.replace("MODEL", path).replace("FOLDER", str(tmp_path)) for word in line.split()]
-    compiles = "MODEL" in line and "check" not in line
+    compiles = "MODEL" in line and not line.startswith(("check", "signature"))
     assert main([*args, "--json", *(TARGETS if compiles else ())]) == 0
     document = json.loads(capsys.readouterr().out)
     assert key in document if key else document
@@ -150,6 +153,7 @@ def test_each_command_is_among_them() -> None:
     assert names == {
         *("run", "compile", "report", "bench", "profile", "verify", "bisect", "explain", "check"),
         *("cache", "demo", "doctor", "new_backend", "view", "serve", "tune", "completion"),
+        "signature",
     }
 
 

@@ -69,6 +69,8 @@ COMMANDS = [
     ["explain", "--node", f"none{HOSTILE}"],
     ["explain", "--pattern", "dnnl.dense"],
     ["check", "--all"],
+    ["signature"],
+    ["signature", "--json"],
     ["bench", "--runs", "1", "--warmup", "0"],
     ["compile", "--dump-dir", "dump", "-o", "out.o"],
     ["tune", "--seconds", "0.1"],
