@@ -66,6 +66,9 @@ _POST_OP_SHARES = {"gelu_erf": 1.2}
 _POST_OP_SHARE = 0.55
 """Speed of other activations as post-ops."""
 
+_SOFTMAX_SHARE = 0.6
+"""Speed of a softmax, which computes exponentials, as a fraction of the built-in loop of swish."""
+
 _ACTIVATIONS = {ELTWISE[name]: name for name in FORMULAS}
 
 _LANES = (("avx512", 16), ("avx2", 8), ("avx", 8), ("sse41", 4))
@@ -119,8 +122,11 @@ def _is_depthwise(weights: Sequence[int]) -> bool:
 
 
 def _moving(described: DescribedPrimitive, implementation: str) -> float:
-    """Estimates the time of a primitive that moves bytes."""
+    """Estimates the time of a primitive that moves bytes, or computes exponentials."""
     kind = described.call.kind
+    if kind.startswith("softmax"):
+        elements = math.prod(described.operands[-1].descriptor.dims)
+        return elements / (_SOFTMAX_SHARE * calibration(ActivationCalibration).swish)
     share = next((share for start, share in _MOVING if kind.startswith(start)), 1.0)
     if implementation.startswith(_SIMPLE) and not kind.startswith("concat"):
         share *= _SIMPLE_SHARE

@@ -17,6 +17,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
     EltwiseAttr,
     QuantizedConvolutionOp,
+    SoftmaxOp,
     layout_of,
 )
 from byoc_mlir.backends.dnnl.dialect.recurrent import LstmOp
@@ -53,6 +54,14 @@ func.func private @r(%x: tensor<1x32x112x112xui8, #dnnl.layout<"acdb">>, %b: ten
          tensor<32xf32>, tensor<1xi32>, tensor<1xi32>)
       -> tensor<1x32x112x112xui8, #dnnl.layout<"acdb">>
   func.return %0 : tensor<1x32x112x112xui8, #dnnl.layout<"acdb">>
+}
+"""
+
+
+SOFTMAX = """
+func.func private @r(%x: tensor<8x512xf32>) -> tensor<8x512xf32> {
+  %0 = dnnl.softmax %x {axis = 1 : i64} : (tensor<8x512xf32>) -> tensor<8x512xf32>
+  func.return %0 : tensor<8x512xf32>
 }
 """
 
@@ -137,6 +146,19 @@ def test_activations_as_post_ops_take_time() -> None:
             estimated_milliseconds(_described(op), "jit:avx2", 1, 8) for op in (plain, activated)
         )
     assert fused > bare
+
+
+def test_a_softmax_takes_the_time_of_its_exponentials() -> None:
+    """Checks that the bytes which it moves do not count."""
+
+    def estimated(swish: float) -> float:
+        known = measured(activations={"swish": swish}, convolutions={"transformed_bytes": 1e12})
+        described = primitive(_only(SoftmaxOp, SOFTMAX), layout_of)
+        assert described is not None
+        with using(Calibration(known, is_fixed=True)):
+            return estimated_milliseconds(described, "jit:avx2", 1, 8)
+
+    assert estimated(1e3) - estimated(2e3) == pytest.approx(8 * 512 / (0.6 * 2e3))
 
 
 @pytest.mark.parametrize(("steps", "batch"), [(5, 2), (5, 16), (9, 2)])
