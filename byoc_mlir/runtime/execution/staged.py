@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
@@ -138,11 +138,14 @@ class LoadedStaged(LoadedNode):
         return "the model is split into segments, since shapes in it depend on computed values"
 
     def _stage(self, number: int, arrays: Named) -> LoadedNode:
-        stage, segment = self._model.stages[number], self._segments[number]
-        key = tuple(sorted(arrays.keys() - set(stage.inputs))) if stage.sizes else ()
-        return segment.latest(key) or segment.get(
-            lambda: key, lambda: (key, self._made(number, arrays))
-        )
+        key = self._saying(number, arrays) if self._model.stages[number].sizes else ()
+        latest = self._segments[number].latest
+        if latest is not None and latest[0] == key:
+            return latest[1]
+        return self._found(number, key, arrays)
+
+    def _found(self, number: int, key: _Key, arrays: Named) -> LoadedNode:
+        return self._segments[number].get(lambda: key, lambda: (key, self._made(number, arrays)))
 
     def _made(self, number: int, arrays: Named) -> LoadedNode:
         if self._compile is not None:
@@ -155,9 +158,12 @@ class LoadedStaged(LoadedNode):
         """Returns a segment that is compiled already, by its inputs that only pass a size."""
         if node is None:
             return {}
+        return {self._saying(number, {info.name for info in node.inputs}): node}
+
+    def _saying(self, number: int, names: Iterable[str]) -> _Key:
+        """Returns those names of a segment's inputs that only pass a size."""
         stage = self._model.stages[number]
-        said = {info.name for info in node.inputs} - set(stage.inputs) if stage.sizes else ()
-        return {tuple(sorted(said)): node}
+        return tuple(sorted(set(names) - set(stage.inputs))) if stage.sizes else ()
 
 
 def _read(stage: plan.PlanStage, values: Named) -> Named:

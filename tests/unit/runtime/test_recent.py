@@ -48,7 +48,7 @@ def test_who_has_a_value_does_not_wait_for_one_that_is_made() -> None:
         slow = pool.submit(lambda: values.get(lambda: "slow", maker))
         assert maker.started.wait(SECONDS)
         assert pool.submit(lambda: got(values, "ready")).result(SECONDS) is ready
-        assert values.latest("ready") is ready
+        assert values.latest == ("ready", ready)
         maker.may_end.set()
         assert slow.result(SECONDS).name == "slow"
 
@@ -100,12 +100,12 @@ def test_those_used_last_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     values = Recent[str, Value]()
     first = got(values, "a")
     got(values, "b")
-    assert values.latest("a") is None
-    assert got(values, "a") is values.latest("a") is first
+    assert got(values, "a") is first
+    assert values.latest == ("a", first)
     got(values, "c")
     assert list(values.known()) == ["a", "c"]
     values.close()
-    assert values.latest("c") is None
+    assert values.latest is None
 
 
 def test_what_holds_too_much_memory_goes_but_for_the_last() -> None:
