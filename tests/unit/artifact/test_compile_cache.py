@@ -605,7 +605,7 @@ def test_processes_share_the_folder(cache: Path, tmp_path: Path) -> None:
 
 
 def test_large_entries_are_hashed_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change in place, with the size and the date of before, is found nevertheless."""
+    """Finds a change in place nevertheless, with the size and the date of before."""
     opened = Cache.open(cache)
     assert opened is not None
     opened.write("ab", {}, [bytes(1 << 21)])

@@ -88,8 +88,8 @@ def test_teacher_forced_steps(
 
 
 def test_layers_and_matmuls_share_functions(tmp_path: Path) -> None:
-    """Layers are one function before the partitioner sees them; one function for few rows and one
-    for many serve matmuls of all sizes.
+    """Finds layers as one function before they are partitioned, and functions that serve matmuls of
+    all sizes.
     """
     model = decoder(sizes=SIZES, bits=4)
     tokens = np.array([3, 1, 4])
