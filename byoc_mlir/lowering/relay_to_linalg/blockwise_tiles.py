@@ -52,12 +52,12 @@ class ManyRows(BlockwiseWriter):
                 unit_start = self.times(self.plus(first, unit.counter), sizes.blocks)
                 number = self.plus(unit_start, loop.counter, block.counter)
                 self._unpack(number, weights, self.times(target, form.block))
-            part = _Part(weights, loop.counter, blocks, most * form.block, first, count, tile)
+            part = _BlockRange(weights, loop.counter, blocks, most * form.block, first, count, tile)
             with code.loop(whole, step=form.tile_rows) as rows:
                 self._rows(part, rows.counter, form.tile_rows)
             self._rest(part, whole)
 
-    def _rest(self, part: _Part, first: Index) -> None:
+    def _rest(self, part: _BlockRange, first: Index) -> None:
         """Emits the rows after the whole tiles: a tile for each bit of their number."""
         code = self.code
         number = code.index(self.plus(self.sizes.rows, self.times(first, -1)))
@@ -87,12 +87,12 @@ class ManyRows(BlockwiseWriter):
 
         self.over_chunks([], unpacked)
 
-    def _rows(self, part: _Part, first: Index, rows: int) -> None:
+    def _rows(self, part: _BlockRange, first: Index, rows: int) -> None:
         """Emits the MACs of some rows with all units of `part`."""
         with self.code.loop(part.count, step=part.tile) as group:
             self._tile(part, range(rows), first, group.counter)
 
-    def _tile(self, part: _Part, rows: range, first_row: Index, first_unit: Index) -> None:
+    def _tile(self, part: _BlockRange, rows: range, first_row: Index, first_unit: Index) -> None:
         """Emits the MACs of some rows with `part.tile` units, and adds them to the output."""
         code, form = self.code, self.form
         first_step, distance = self.times(part.first, form.block), self.steps
@@ -130,7 +130,7 @@ class ManyRows(BlockwiseWriter):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _BlockRange:
     """Range of dequantised blocks of some units."""
 
     weights: SSAValue

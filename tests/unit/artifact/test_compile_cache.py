@@ -22,7 +22,7 @@ from test_refusals import staged_model, symbolic_model
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
-from byoc_mlir.compiler import dynamic, specialise
+from byoc_mlir.compiler import dynamic, pipeline
 from byoc_mlir.compiler.cache import fingerprint, folder, stored_programs
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.execution.programs import ModelPrograms
@@ -497,7 +497,7 @@ def test_the_stages_of_a_model_are_kept(cache: Path) -> None:
     kept = entries(cache)
     assert kept
     with (
-        patch.object(specialise, "build_program", side_effect=AssertionError),
+        patch.object(pipeline, "build_program", side_effect=AssertionError),
         patch.object(dynamic, "build_dynamic", side_effect=AssertionError),
         byoc_mlir.compile(model, targets=(), cache=cache) as executable,
     ):
