@@ -184,7 +184,7 @@ _NAN = "NaN is larger than all numbers for us, ONNX Runtime skips it"
 _WINDOW = "a window larger than the padded data, which we refuse"
 _WRAPS = "sums of integers wrap, ONNX Runtime's are sums of floats"
 _OPTIONAL = "the reference evaluator adds an axis"
-_BFLOAT16 = "ONNX has no sequences and optionals of `bfloat16`"
+_BFLOAT16 = "ONNX up to 24 has no sequences and optionals of `bfloat16`"
 
 WHY: Mapping[str, str] = {
     "ArgMin": "the index of the first NaN, ONNX Runtime skips NaN",
@@ -193,10 +193,10 @@ WHY: Mapping[str, str] = {
     "Conv": f"sums of the largest floats become infinite in another order; {_WINDOW}",
     "ConvInteger": _WINDOW,
     "DFT": "infinities times sines that are 0",
-    "GRU": "ONNX Runtime loses NaN",
+    "GRU": "ONNX Runtime loses NaN if there are biases",
     "GlobalMaxPool": f"{_NAN}; the reference evaluator loses an axis",
     "Hardmax": "the first NaN is the largest element, ONNX Runtime skips it",
-    "InstanceNormalization": "ONNX Runtime loses NaN, or makes it of the mean",
+    "InstanceNormalization": "ONNX Runtime multiplies the mean by the scale, which makes NaN",
     "LSTM": "the reference evaluator ignores lengths and peepholes",
     "LpPool": "the reference evaluator loses NaN",
     "MaxRoiPool": _NAN,
@@ -210,7 +210,7 @@ WHY: Mapping[str, str] = {
     "ReduceL2": "squares of integers are summed exactly, the reference evaluator's wrap",
     "ReduceMean": "of integers, the wrapped sum is divided; the others divide floats",
     "ReduceSum": _WRAPS,
-    "Resize": "the others multiply infinities by 0; the largest floats overflow in another order",
+    "Resize": "the reference evaluator multiplies infinities by 0",
     "RoiAlign": _NAN,
     "SequenceLength": _BFLOAT16,
     "Shrink": "integers wrap, ONNX Runtime computes with floats",
@@ -235,8 +235,9 @@ For those who change what an op computes. The page lists the ops whose results a
 of ONNX Runtime, with the judgement of ONNX's reference evaluator, and the reason. (4 minutes)
 
 `tools/second_opinions.py` writes it: {nodes} random nodes of {ops} ops, of all opsets, half of them
-with infinities, NaN or the largest values. [Semantics](../semantics.md) has what we define where
-ONNX does not."""
+with infinities, NaN or the largest values. Each reason has a test in
+`tests/unit/fuzz/test_second_opinions.py`, with a third judge: PyTorch, NumPy, or a result by hand.
+[Semantics](../semantics.md) has what we define where ONNX does not."""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """One hostile case: its files, and the stage in which this process ends with it.
 
 A case may end in a result or in a typed error. It fails if it takes more than its time, ends in an
-untyped error, opens a file outside of its folder and Python's, or starts another process.
+untyped error, opens a file outside of its folder and Python's, or starts another process. With a
+damaged cache, the result has to be right.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import onnx
 
 import byoc_mlir
@@ -33,7 +35,7 @@ from byoc_mlir.limits import Limits
 from byoc_mlir.runtime.linking.image import LinkedImage
 from byoc_mlir.runtime.linking.object_file import UnknownObjectError
 from byoc_mlir.runtime.program import ObjectCode
-from byoc_mlir_fuzz.hostile_files import hostile_object, hostile_store
+from byoc_mlir_fuzz.hostile_files import hostile_cache, hostile_object, hostile_store
 from byoc_mlir_fuzz.hostile_models import ATTACKS, attacked
 from byoc_mlir_fuzz.hostile_text import hostile_text
 from byoc_mlir_fuzz.judge import small_inputs
@@ -44,7 +46,7 @@ _STAGE_OF = {
     **dict.fromkeys(("canonicalise", "partition", "prune"), "partition"),
     **dict.fromkeys(("generate", "lower", "link", "optimise", "program"), "codegen"),
 }
-KINDS = (*ATTACKS, "text", "store", "object")
+KINDS = (*ATTACKS, "text", "store", "object", "cache")
 LIMITS = Limits(
     tensor_bytes=1 << 26,
     constant_bytes=1 << 25,
@@ -85,6 +87,11 @@ def write_case(name: str, folder: Path) -> Path:
         path = folder / "code.o"
         path.write_bytes(hostile_object(rng, _object_file()))
         return path
+    if kind == "cache":
+        path = folder / "model.onnx"
+        path.write_bytes(_cached_model(0).SerializeToString())
+        hostile_cache(rng, _cache_entries(), folder / "cache")
+        return path
     _graph, model = random_graph(rng)
     if kind in ATTACKS:
         path = folder / "model.onnx"
@@ -115,6 +122,40 @@ def _object_file() -> bytes:
         code = executable.program.code
         assert isinstance(code, ObjectCode)
         return code.files[0]
+
+
+def _cached_model(seed: int) -> onnx.ModelProto:
+    """Returns a model whose weights have an entry of their own; seeds differ in the weights."""
+    weights = np.random.default_rng(seed).standard_normal((40, 40)).astype(np.float32)
+    model = onnx.parser.parse_model(_WITH_CACHED_WEIGHTS)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    return model
+
+
+_WITH_CACHED_WEIGHTS = """<ir_version: 8, opset_import: ["": 17]>
+g (float[N,40] x) => (float[N,40] y) { y = MatMul (x, w) }"""
+_CACHED_INPUT = np.eye(40, dtype=np.float32)[:3]
+
+
+def _run_with_cache(model: onnx.ModelProto, cache: Path) -> None:
+    """Runs a cached model.
+
+    Raises:
+        AssertionError: the result is wrong.
+    """
+    weights = onnx.numpy_helper.to_array(model.graph.initializer[0])
+    with byoc_mlir.compile(model, (), threads=1, cache=cache) as executable:
+        y = executable.run({"x": _CACHED_INPUT})["y"]
+    np.testing.assert_allclose(y, weights[:3], rtol=1e-5)
+
+
+@cache
+def _cache_entries() -> dict[str, bytes]:
+    """Returns the entries of two models in one cache, which differ in their weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(2):
+            _run_with_cache(_cached_model(seed), Path(folder))
+        return {path.name: path.read_bytes() for path in sorted(Path(folder).glob("*.byoc"))}
 
 
 def _surroundings(folder: Path) -> None:
@@ -218,7 +259,11 @@ def _ended(name: str, path: Path, watch: Watch) -> Ended:
             warnings.simplefilter("ignore")
             if path.suffix == ".o":
                 return _link(name, path.read_bytes())
-            _compile_and_run(name, path, watch)
+            if name.startswith("cache/"):
+                for _ in range(2):  # the second run may use what the first one wrote
+                    _run_with_cache(onnx.load(path), path.with_name("cache"))
+            else:
+                _compile_and_run(name, path, watch)
         return Ended(name, "run")
     except ByocError as error:
         ended = Ended(name, _stage_of(error, watch), type(error).__name__)

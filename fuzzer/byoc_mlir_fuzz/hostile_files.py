@@ -1,11 +1,14 @@
-"""Hostile object files and stores of weights, whose tables have numbers near the ends of types."""
+"""Hostile object files, stores of weights and entries of the compile cache."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
@@ -76,9 +79,7 @@ _DTYPES = ("F64", "F16", "BF16", "I8", "U64", "BOOL", "F8_E4M3", "", 3)
 
 
 def _another_dtype(rng: Random, header: dict[str, Any], name: str) -> None:
-    header[name]["dtype"] = rng.choice(
-        ["F64", "F16", "BF16", "I8", "U64", "BOOL", "F8_E4M3", "", 3]
-    )
+    header[name]["dtype"] = rng.choice(_DTYPES)
 
 
 def _another_shape(rng: Random, header: dict[str, Any], name: str) -> None:
@@ -104,4 +105,86 @@ def _same_bytes_twice(rng: Random, header: dict[str, Any], name: str) -> None:
 
 _STORE_CHANGES: Sequence[Callable[[Random, dict[str, Any], str], None]] = (
     *(_another_dtype, _another_shape, _other_offsets, _another_name, _same_bytes_twice),
+)
+
+
+def hostile_cache(rng: Random, entries: Mapping[str, bytes], folder: Path) -> None:
+    """Writes the entries of a compile cache to a new folder, and damages one to three of them."""
+    folder.mkdir(mode=0o700)
+    for name, data in entries.items():
+        (folder / name).write_bytes(data)
+        (folder / name).chmod(0o600)
+    for name in rng.sample(sorted(entries), rng.choice([1, 1, 2, 3])):
+        rng.choice(_ENTRY_CHANGES)(rng, folder / name, entries)
+
+
+_FOOTER, _HASH = 64, 32
+"""Bytes of an entry's footer, and of the hash that it ends in."""
+_FOOTER_FIELDS: Sequence[_Field] = ((0, 8), (8, 8), (16, 8), (24, 8))
+"""Magic, format version, offset and length of the document."""
+
+_Entries: TypeAlias = Mapping[str, bytes]
+
+
+def _damaged(rng: Random, path: Path, entries: _Entries) -> None:
+    path.write_bytes(mutated_bytes(rng, entries[path.name]))
+
+
+def _truncated(rng: Random, path: Path, entries: _Entries) -> None:
+    size = len(entries[path.name])
+    os.truncate(path, rng.choice([0, _HASH, _FOOTER, size - 1, rng.randrange(size)]))
+
+
+def _extended(rng: Random, path: Path, entries: _Entries) -> None:
+    data = entries[path.name]
+    path.write_bytes(data + rng.choice([b"x", bytes(_FOOTER), data[-_FOOTER:], data]))
+
+
+def _another_entry(rng: Random, path: Path, entries: _Entries) -> None:
+    """Puts another entry, of this model or of another one, under the name."""
+    path.write_bytes(entries[rng.choice(sorted(entries))])
+
+
+def _two_swapped(rng: Random, path: Path, entries: _Entries) -> None:
+    other = path.with_name(rng.choice(sorted(entries)))
+    path.write_bytes(entries[other.name])
+    other.write_bytes(entries[path.name])
+
+
+def _another_footer(rng: Random, path: Path, entries: _Entries) -> None:
+    """Changes the version or another number of the footer; the hash fits, as another version's."""
+    data = bytearray(entries[path.name])
+    offset, size = rng.choice(_FOOTER_FIELDS)
+    at = len(data) - _FOOTER + offset
+    old = int.from_bytes(data[at : at + size], "little")
+    new = rng.choice([old + 1, old - 1, len(data), *rng.choices(_NUMBERS, k=4)])
+    data[at : at + size] = (new % (1 << 64)).to_bytes(size, "little")
+    path.write_bytes(data[:-_HASH] + hashlib.sha256(data[:-_HASH]).digest())
+
+
+def _another_digest(rng: Random, path: Path, entries: _Entries) -> None:
+    other = entries[rng.choice(sorted(entries))][-_HASH:]
+    digest = rng.choice([other[::-1], bytes(_HASH), rng.randbytes(_HASH)])
+    path.write_bytes(entries[path.name][:-_HASH] + digest)
+
+
+def _no_file_of_the_user(rng: Random, path: Path, entries: _Entries) -> None:
+    """Replaces the entry by nothing, a folder, a link, a pipe, or a file that others may write."""
+    if rng.random() < 0.2:
+        return path.chmod(0o666)
+    path.unlink()
+    kind = rng.randrange(5)
+    if kind == 0:
+        path.mkdir()
+    elif kind == 1:
+        path.symlink_to(path.with_name(rng.choice(sorted(entries))))
+    elif kind == 2:
+        os.mkfifo(path)
+    elif kind == 3:
+        path.symlink_to(path.with_name("nowhere"))
+
+
+_ENTRY_CHANGES: Sequence[Callable[[Random, Path, _Entries], None]] = (
+    *(_damaged, _truncated, _extended, _another_entry, _two_swapped, _another_footer),
+    *(_another_digest, _no_file_of_the_user),
 )

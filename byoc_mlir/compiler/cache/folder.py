@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
-from byoc_mlir.errors import ArtifactError, ByocError, UnsafeCacheError
+from byoc_mlir.errors import ArtifactError, ByocError, InvalidArtifactError, UnsafeCacheError
 from byoc_mlir.files import identity_of, open_regular
 from byoc_mlir.runtime.files.container import Container, read_container, write_container
 from byoc_mlir.runtime.files.serialise import Blob, Json
@@ -29,6 +29,8 @@ SIZE_VARIABLE = "BYOC_CACHE_BYTES"
 DEFAULT_BYTES = 4 << 30
 
 _SUFFIX = ".byoc"
+_KEY = "key"
+"""Field of each document with the entry's key, as a file's name may change."""
 _ABANDONED_SECONDS = 3600.0
 """Seconds after which an unfinished file must belong to a process that was killed."""
 
@@ -118,15 +120,18 @@ class Cache:
     def read(self, key: str) -> Container | None:
         """Reads an entry; returns `None` if there is none.
 
-        Deletes entries that are damaged, or that other users may have written. A large entry is
-        hashed only if its status changed, or if it was not used for an hour.
+        Deletes entries that are damaged, renamed, or that other users may have written. A large
+        entry is hashed only if its status changed, or if it was not used for an hour.
         """
         path = self._path(key)
         try:
             with open_regular(path, os.O_NOFOLLOW) as file:
                 if not _is_own(os.fstat(file.fileno())):
                     raise PermissionError
-                return self._container(file, path.name)
+                container = self._container(file, path.name)
+                if container.document.pop(_KEY, None) != key:
+                    raise InvalidArtifactError(f"'{path.name}' is an entry with another name")
+                return container
         except FileNotFoundError:
             return None
         except (OSError, ArtifactError):
@@ -163,7 +168,8 @@ class Cache:
         """
         try:
             path = self._path(key)
-            sha256 = write_container(path, document, blobs, check=check, mode=0o600)
+            named = {**document, _KEY: key}
+            sha256 = write_container(path, named, blobs, check=check, mode=0o600)
             status = path.stat()
             if status.st_size >= _LARGE_BYTES:
                 self.digests.write(identity_of(status), sha256)

@@ -253,7 +253,8 @@ def _lower_max_pool_with_argmax(
             assert inside is not None
             with k.when(inside):
                 value = data[(plane, *at)]
-                with k.when((value > best.value) | (where.value < 0)):
+                first_nan = value.is_nan() & ~best.value.is_nan()
+                with k.when((value > best.value) | first_nan | (where.value < 0)):
                     best.value = value
                     where.value = position.to(i64)
         values[(plane, *place)] = best.value

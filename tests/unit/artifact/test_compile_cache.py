@@ -314,6 +314,19 @@ def test_a_damaged_entry_is_compiled_again(cache: Path) -> None:
         assert was_cached(byoc_mlir.compile(model, targets=(), cache=cache))
 
 
+def test_an_entry_under_the_name_of_another_is_not_used(cache: Path) -> None:
+    models = [NETWORKS["mlp3"](seed=seed) for seed in range(2)]
+    inputs = random_inputs(models[0])
+    expected = [byoc_mlir.compile(one, (), cache=cache).run(inputs)["output"] for one in models]
+    contents = {path: path.read_bytes() for path in entries(cache)}
+    for path in contents:
+        for other in contents.keys() - {path}:
+            path.write_bytes(contents[other])
+            for model, wanted in zip(models, expected, strict=True):
+                again = byoc_mlir.compile(model, (), cache=cache)
+                np.testing.assert_array_equal(again.run(inputs)["output"], wanted)
+
+
 def test_the_program_for_all_sizes_is_cached(cache: Path) -> None:
     model = symbolised(NETWORKS["mlp3"](), {"input": {0: "batch"}})
     inputs = {size: random_inputs(model, 0, {"batch": size}) for size in (2, 5, 1)}
@@ -347,7 +360,7 @@ def test_that_a_model_needs_numbers_is_known_to_the_next_process(cache: Path) ->
     model = parsed("(float[n, 2, h, 8] x) => (y)", "y = MaxPool <kernel_shape = [2, 2]> (x)")
     inputs = {"x": np.random.default_rng(0).standard_normal((1, 2, 5, 8)).astype(np.float32)}
     expected = byoc_mlir.compile(model, targets=(), cache=cache).run(inputs)
-    with patch.object(ModelPrograms, "_compiler_now", None):  # it compiles nothing
+    with patch.object(ModelPrograms, "_read_once", None):  # it compiles nothing
         again = byoc_mlir.compile(model, targets=(), cache=cache)
         np.testing.assert_array_equal(again.run(inputs)["y"], expected["y"])
     assert was_cached(again)
@@ -605,7 +618,7 @@ def test_processes_share_the_folder(cache: Path, tmp_path: Path) -> None:
 
 
 def test_large_entries_are_hashed_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finds a change in place nevertheless, with the size and the date of before."""
+    """Checks that a change in place is found, even if size and date stay."""
     opened = Cache.open(cache)
     assert opened is not None
     opened.write("ab", {}, [bytes(1 << 21)])

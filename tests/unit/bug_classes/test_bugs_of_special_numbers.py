@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.models import parsed
 from small_models import BOTH, check, floats, ints, node, onnxruntime
+
+import byoc_mlir
 
 SPECIAL = floats(np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-40, 3e38)
 ROWS = np.array(
@@ -126,3 +129,15 @@ def test_an_infinity_on_axes_that_keep_their_size(mode: str) -> None:
         node("Resize", "x _ _ wanted", mode=mode),
     ]
     check(nodes, {"x": x}, {"sizes": ints(1, 1, 24, 12)}, oracle=onnxruntime)
+
+
+def test_the_first_nan_is_the_largest_of_a_window_with_its_position() -> None:
+    x = floats(1, np.nan, np.nan, 2, 3, 1, np.nan, np.inf, 4).reshape(1, 1, 9)
+    model = parsed(
+        "(float[1,1,9] x) => (float[1,1,3] y, int64[1,1,3] i)",
+        "y, i = MaxPool <kernel_shape = [3], strides = [3]> (x)",
+    )
+    with byoc_mlir.compile(model, (), cache=False) as executable:
+        found = executable.run({"x": x})
+    np.testing.assert_array_equal(found["y"], floats(np.nan, 3, np.nan).reshape(1, 1, 3))
+    np.testing.assert_array_equal(found["i"], ints(1, 4, 6).reshape(1, 1, 3))

@@ -8,7 +8,7 @@ import pytest
 from small_graphs import VECTOR, Graph
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.ir import Operation
-from xdsl.pattern_rewriter import PatternRewriteWalker
+from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, RewritePattern
 
 from byoc_mlir.dialects.locations import node_location, node_names
 from byoc_mlir.dialects.relay.elementwise import AbsOp, ExpOp, MultiplyOp, SqrtOp, TanhOp
@@ -69,6 +69,23 @@ def test_several_ops_replace_a_match() -> None:
     walker = PatternRewriteWalker(rewrite(ROOT_OF_SQUARE, thrice))
     walker.rewrite_module(ModuleOp([function]))
     assert [op.name for op in g.block.ops][:3] == ["relay.exp", "relay.tanh", "relay.abs"]
+
+
+class _OwnPattern(RewritePattern):
+    """Rewrite pattern of xDSL that matches by itself, as in `docs/from-tvm.md`."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        match = match_pattern(ROOT_OF_SQUARE, op)
+        if match is not None:
+            rewriter.replace_op(op, AbsOp(match[x]))
+
+
+def test_a_rewrite_pattern_may_match_by_itself() -> None:
+    g = roots()
+    function = g.block.parent_op()
+    assert function is not None
+    PatternRewriteWalker(_OwnPattern()).rewrite_module(ModuleOp([function]))
+    assert [op.name for op in g.block.ops][:3] == ["relay.multiply", "relay.abs", "relay.nn.relu"]
 
 
 def test_one_result_of_several_is_replaced() -> None:
