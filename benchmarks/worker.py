@@ -1,8 +1,9 @@
 """One engine with one model in one process, driven over stdin and stdout.
 
 `worker.py ENGINE MODEL INPUTS OUTPUTS THREADS PRECISION` compiles, runs once, writes the
-outputs and prints one JSON line with `Started`. Then every line `n` on stdin is answered by a JSON
-list of the milliseconds that n runs took. It ends with its stdin.
+outputs and prints one JSON line with `Started`. It waits for what is compiled beside the calls.
+Then every line `n` on stdin is answered by a JSON list of the milliseconds that n runs took. It
+ends with its stdin.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ def main() -> None:
     started = Started(importing, compiling, running, peak_megabytes())
     np.savez(outputs_path, allow_pickle=False, **outputs)
     print(json.dumps(asdict(started)), file=answers, flush=True)
+    if hasattr(engine, "wait"):
+        engine.wait()
 
     run, clock = engine.run, time.perf_counter
     for line in sys.stdin:

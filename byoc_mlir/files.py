@@ -41,6 +41,12 @@ def open_regular(path: str | Path, flags: int = 0) -> BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
+def identity_of(status: os.stat_result) -> tuple[int, ...]:
+    """Returns numbers of a file's status; a change of the content changes one of them."""
+    numbers = (status.st_dev, status.st_ino, status.st_size)
+    return (*numbers, status.st_mtime_ns, status.st_ctime_ns)
+
+
 def open_file(path: str | Path, error: type[ByocError]) -> BufferedReader:
     """Opens a regular file for reading.
 

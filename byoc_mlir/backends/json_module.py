@@ -19,7 +19,7 @@ from byoc_mlir.runtime.program import Array
 _GRAPH = "graph"
 
 
-class Engine(ABC):
+class GraphEngine(ABC):
     """A built graph, which runs any number of times, one call after the other."""
 
     @abstractmethod
@@ -62,7 +62,7 @@ class JsonModule(RegionModule):
         return run
 
     @abstractmethod
-    def build_engine(self) -> Engine:
+    def build_engine(self) -> GraphEngine:
         """Builds the engine for `graph` and `constants`; called once for each place that runs
         it.
         """

@@ -10,11 +10,11 @@ from onnx import ModelProto
 
 from byoc_mlir.artifact.export import export_library, export_object
 from byoc_mlir.boundary import boundary, check_argument
+from byoc_mlir.compiler.execution.programs import ModelPrograms
 from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import ModelSource, Source, read_source
-from byoc_mlir.compiler.specialise import ModelCompiler
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import BackendError, ExportError, InputValuesNeededError
 from byoc_mlir.frontend.stages.split import split_model
@@ -104,7 +104,7 @@ def program_for(
         )
         source = read_source(request.model, request.sizes, trusted=request.trusted)
         _check_is_one_piece(source)
-        return _program(source, ModelCompiler(source, options), shapes)
+        return _program(source, ModelPrograms(lambda: (source, options), None), shapes)
 
 
 def write_program(program: Program, path: Path, triple: str, name: str | None = None) -> Path:
@@ -140,13 +140,13 @@ def _check_is_one_piece(source: Source) -> None:
 
 
 def _program(
-    source: Source, compiler: ModelCompiler, shapes: Mapping[str, Shape] | None
+    source: Source, programs: ModelPrograms, shapes: Mapping[str, Shape] | None
 ) -> Program:
     known = {info.name: usual_shape(info) for info in source.inputs}
     if shapes is not None:
         known = Arguments(source.inputs).shapes(shapes)
     elif not all(info.is_static for info in source.inputs):
-        generic = compiler.generic(known)
+        generic = programs.generic(known)
         if generic is None:
             raise ExportError(
                 "no program serves all sizes of the model; give the shapes of"
@@ -154,7 +154,7 @@ def _program(
             )
         return generic
     try:
-        return compiler.program(known, {})
+        return programs.program(known)
     except InputValuesNeededError as error:
         raise ExportError(
             f"shapes in the model depend on the values of the inputs {', '.join(error.inputs)}, so"

@@ -24,6 +24,7 @@ from byoc_mlir.compiler.pipeline import (
     partition,
 )
 from byoc_mlir.compiler.source import Shapes, Source, main_function
+from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.dialects.byoc import REASON
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import RelayOp
@@ -42,6 +43,7 @@ from byoc_mlir.runtime.symbolic_sizes import LimitedTensor, SymbolicSizes
 from byoc_mlir.tensors import TensorInfo
 
 
+@ir_boundary("compile")
 @collection_paused()
 def build_dynamic(source: Source, shapes: Shapes, options: CompileOptions) -> Program | None:
     """Compiles a model with symbolic dimensions once, for all shapes with the same decisions.

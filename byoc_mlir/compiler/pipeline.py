@@ -176,12 +176,19 @@ def _in_spaces(build: Build, imported: ImportedModel) -> ImportedModel:
 
 
 def canonicalise(build: Build) -> None:
-    """Folds and simplifies the module, before and after the passes that the user named."""
+    """Folds and simplifies the module, before and after the passes that the user named.
+
+    Then equal layers become one function, unless options distinguish nodes by name.
+    """
+    options = build.options
     with build.stages.stage("canonicalise"):
-        passes = canonicalisation(build.options.targets)
+        passes = canonicalisation(options.targets)
         run_passes(build.context, build.module, passes, build.stages.add_pass)
-        if build.options.passes:
+        if options.passes:
             _run_user_passes(build)
+        if not options.profile and not options.exact:
+            layers = PassesFor(ops_named("relay.update_slice"), _equal_layers)
+            run_passes(build.context, build.module, [layers], build.stages.add_pass)
 
 
 def _run_user_passes(build: Build) -> None:
@@ -191,6 +198,14 @@ def _run_user_passes(build: Build) -> None:
     named = passes_of(build.options.passes)
     run_user_passes(build.context, build.module, named, build.stages.add_pass)
     run_passes(build.context, build.module, (FoldConstants(), Simplify()), build.stages.add_pass)
+
+
+def _equal_layers() -> Sequence[ModulePass]:
+    """Returns the passes that make one function of equal layers of a model with caches."""
+    from byoc_mlir.transforms.merge_equal_ops import MergeEqualOps
+    from byoc_mlir.transforms.share_layers import ShareLayers
+
+    return (MergeEqualOps(), ShareLayers(), DropUnusedFunctions())
 
 
 def canonicalisation(targets: Sequence[str]) -> Passes:
@@ -320,9 +335,6 @@ def _rounding(exact: tuple[str, ...]) -> Sequence[ModulePass]:
 def lower(build: Build) -> None:
     """Lowers the host's part to the `llvm` dialect; regions are declarations in it."""
     with build.stages.stage("lower"):
-        if not build.options.profile:
-            layers = PassesFor(ops_named("relay.update_slice"), _equal_layers)
-            run_passes(build.context, build.module, [layers], build.stages.add_pass)
         declare_regions(build.module, build.codes, build.uploads)
         integers = PassesFor(ops_named(*_QUANTISED), _host_integers)
         run_passes(build.context, build.module, [integers], build.stages.add_pass)
@@ -338,14 +350,6 @@ def lower(build: Build) -> None:
             timing=build.stages.add_pass,
             flush_denormals=build.options.denormals == "flush",
         )
-
-
-def _equal_layers() -> Sequence[ModulePass]:
-    """Returns the passes that lower equal layers of a model with caches once."""
-    from byoc_mlir.transforms.merge_equal_ops import MergeEqualOps
-    from byoc_mlir.transforms.share_layers import ShareLayers
-
-    return (MergeEqualOps(), ShareLayers(), DropUnusedFunctions())
 
 
 def _host_integers() -> Sequence[ModulePass]:

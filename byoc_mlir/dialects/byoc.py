@@ -30,7 +30,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.abi import COMPILER, KERNEL
 from byoc_mlir.dialects.device_ops import CopyOp, TransferOp, WaitOp
 
 REASON = "byoc.reason"
@@ -87,9 +87,11 @@ class YieldOp(IRDLOperation):
 
 
 def host_blocks(module: ModuleOp) -> Iterator[Block]:
-    """Yields the blocks of all functions of the module that do not belong to a backend."""
+    """Yields the blocks of all functions of the module that do not belong to a backend, and are no
+    kernels.
+    """
     for op in module.body.block.ops:
-        if isinstance(op, FuncOp) and region_compiler(op) is None:
+        if isinstance(op, FuncOp) and region_compiler(op) is None and KERNEL not in op.attributes:
             yield from op.body.blocks
 
 

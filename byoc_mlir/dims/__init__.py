@@ -14,7 +14,7 @@ from byoc_mlir.dims.bounds import (
     smallest,
     substituted,
 )
-from byoc_mlir.dims.dim import Call, Dim, Size, Symbol, ceildiv, floordiv, symbol
+from byoc_mlir.dims.dim import Dim, Size, SizeFunction, Symbol, ceildiv, floordiv, symbol
 from byoc_mlir.dims.evaluate import evaluated, symbols_of
 from byoc_mlir.dims.greatest import greatest
 from byoc_mlir.dims.magnitude import GREATEST_SIZE, overflow
@@ -25,7 +25,6 @@ from byoc_mlir.dims.text import parse_size
 __all__ = [
     "GREATEST_SIZE",
     "LEAST_HINT",
-    "Call",
     "Dim",
     "Facts",
     "Guard",
@@ -34,6 +33,7 @@ __all__ = [
     "Relation",
     "Shapes",
     "Size",
+    "SizeFunction",
     "Symbol",
     "SymbolInfo",
     "at_least_zero",

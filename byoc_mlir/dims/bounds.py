@@ -13,21 +13,21 @@ from typing import TypeAlias
 
 from byoc_mlir.dims.dim import (
     Atom,
-    Call,
     Dim,
     Kind,
     Monomial,
     Size,
+    SizeFunction,
     Symbol,
     atom,
     common_factor,
     constant_part,
     divided,
     floordiv,
+    pair_of,
     size_of,
     symbol,
     terms_of,
-    without_pairs,
 )
 from byoc_mlir.dims.evaluate import evaluated, symbols_of
 from byoc_mlir.errors import UndecidedSizeError
@@ -96,7 +96,7 @@ class _Search:
             return size
         key = (size, depth)
         if key not in self._known:
-            self._known[key] = self._least(without_pairs(size), depth)
+            self._known[key] = self._least(_without_pairs(size), depth)
         return self._known[key]
 
     def _least(self, size: Size, depth: int) -> Number:
@@ -115,7 +115,7 @@ class _Search:
             best = max(best, self._least_without(size, item, depth - 1))
         return best
 
-    def _least_without(self, size: Dim, item: Call, depth: int) -> Number:
+    def _least_without(self, size: Dim, item: SizeFunction, depth: int) -> Number:
         """Returns a lower bound of the size, found by replacing a function by its arguments."""
         factor = dict(size.terms)[(item,)]
         rest = size - size_of({(item,): factor})
@@ -155,9 +155,23 @@ class _Search:
         return choose(low for low, _ in found), choose(high for _, high in found)
 
 
-def _functions(size: Dim) -> Iterable[Call]:
+def _without_pairs(size: Size) -> Size:
+    """Returns the size with `a + b` in place of `max(a, b) + min(a, b)`.
+
+    Canonical sums are not rewritten so: `max(a, b) + min(a, b) - min(a, b)` would become `a + b -
+    min(a, b)` or `max(a, b)`, depending on the order.
+    """
+    while found := pair_of(size):
+        pair, total, factor = found
+        size = size + factor * (total - pair)
+    return size
+
+
+def _functions(size: Dim) -> Iterable[SizeFunction]:
     """Returns the functions that occur once, as a term without other factors."""
-    atoms = [item for monomial, _ in size.terms for item in monomial if isinstance(item, Call)]
+    atoms = [
+        item for monomial, _ in size.terms for item in monomial if isinstance(item, SizeFunction)
+    ]
     alone = {monomial[0] for monomial, _ in size.terms if len(monomial) == 1}
     return [item for item in dict.fromkeys(atoms) if item in alone and atoms.count(item) == 1]
 
@@ -223,7 +237,7 @@ def _flattened(kind: Kind, sizes: Iterable[Size]) -> Iterable[Size]:
         if len(calls) == 1:
             factor = dict(terms)[(calls[0],)]
             rest = size - size_of({(calls[0],): factor})
-            assert isinstance(calls[0], Call)
+            assert isinstance(calls[0], SizeFunction)
             yield from _flattened(kind, [rest + item * factor for item in calls[0].arguments])
         else:
             yield size
@@ -231,7 +245,7 @@ def _flattened(kind: Kind, sizes: Iterable[Size]) -> Iterable[Size]:
 
 def _is_call(item: Atom, kind: Kind, factor: int) -> bool:
     """True if `factor * item` is an extreme of this kind; a negative factor reverses it."""
-    if not isinstance(item, Call) or item.kind == "floordiv":
+    if not isinstance(item, SizeFunction) or item.kind == "floordiv":
         return False
     return (item.kind == kind) == (factor > 0)
 
@@ -281,7 +295,7 @@ def _scaled(kind: Kind, sizes: Sequence[Size]) -> Size:
     moved = [size - number for size in ordered]
     factor = common_factor(moved)
     arguments = sorted((divided(size, factor) for size in moved), key=_argument_order)
-    return number + factor * atom(Call(kind, tuple(arguments)))
+    return number + factor * atom(SizeFunction(kind, tuple(arguments)))
 
 
 def _argument_order(size: Size) -> tuple[bool, str]:

@@ -43,7 +43,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Call:
+class SizeFunction:
     """Function of sizes that has no simpler form."""
 
     kind: Kind
@@ -62,7 +62,7 @@ class Call:
         return f"{self.kind}({', '.join(map(str, self.arguments))})"
 
 
-Atom: TypeAlias = Symbol | Call
+Atom: TypeAlias = Symbol | SizeFunction
 Monomial: TypeAlias = tuple[Atom, ...]
 """Product: atoms in the order of their keys, repeated for powers; an empty one is 1."""
 
@@ -88,7 +88,7 @@ class Dim:
     @property
     def _most(self) -> int:
         """Returns the largest absolute value of its constants."""
-        calls = (item for term, _ in self.terms for item in term if isinstance(item, Call))
+        calls = (item for term, _ in self.terms for item in term if isinstance(item, SizeFunction))
         inner = (size for call in calls for size in call.arguments if isinstance(size, int))
         return max(map(abs, (*(factor for _, factor in self.terms), *inner)))
 
@@ -96,7 +96,7 @@ class Dim:
     def extent(self) -> tuple[int, int]:
         """Returns the number of symbols and functions, and the nesting of functions."""
         items = [item for monomial, _ in self.terms for item in monomial]
-        inner = [item.extent for item in items if isinstance(item, Call)]
+        inner = [item.extent for item in items if isinstance(item, SizeFunction)]
         parts = len(items) - len(inner) + sum(parts for parts, _ in inner)
         return parts, max((depth for _, depth in inner), default=0)
 
@@ -237,19 +237,7 @@ def divided(size: Size, divisor: int) -> Size:
     return size_of({monomial: factor // divisor for monomial, factor in terms_of(size)})
 
 
-def without_pairs(size: Size) -> Size:
-    """Returns the size with `a + b` in place of `max(a, b) + min(a, b)`.
-
-    Canonical sums are not rewritten so: `max(a, b) + min(a, b) - min(a, b)` would become `a + b -
-    min(a, b)` or `max(a, b)`, depending on the order.
-    """
-    while found := _pair(size):
-        pair, total, factor = found
-        size = size + factor * (total - pair)
-    return size
-
-
-def _pair(size: Size) -> tuple[Size, Size, int] | None:
+def pair_of(size: Size) -> tuple[Size, Size, int] | None:
     """Returns the first `max(a, b) + min(a, b)` in a sum, then `a + b`, and their coefficient.
 
     Both are multiplied by the other atoms of the terms. `None` if there is no such pair.
@@ -257,10 +245,10 @@ def _pair(size: Size) -> tuple[Size, Size, int] | None:
     terms = dict(terms_of(size))
     for monomial, factor in terms.items():
         for item in monomial:
-            if not isinstance(item, Call) or item.kind != "max" or len(item.arguments) != 2:
+            if not isinstance(item, SizeFunction) or item.kind != "max" or len(item.arguments) != 2:
                 continue
             others = _without(monomial, (item,)) or ()
-            smallest = _product(others, (Call("min", item.arguments),))
+            smallest = _product(others, (SizeFunction("min", item.arguments),))
             if terms.get(smallest) == factor:
                 one, two = item.arguments
                 pair = size_of({monomial: 1, smallest: 1})
@@ -293,7 +281,7 @@ def floordiv(dividend: Size, divisor: Size) -> Size:
         return floordiv(-dividend, -divisor)
     whole = size_of({monomial: factor // divisor for monomial, factor in dividend.terms})
     rest = size_of({monomial: factor % divisor for monomial, factor in dividend.terms})
-    found = _pair(rest)
+    found = pair_of(rest)
     if found is None:
         return whole + _rest_divided(rest, divisor)
     pair, total, factor = found
@@ -316,7 +304,7 @@ def _rest_divided(rest: Size, divisor: int) -> Size:
     if inner is not None:  # (x // c + k) // d is (x + k * c) // (c * d)
         dividend, by = inner
         return floordiv(dividend + number * by, by * divisor)
-    return atom(Call("floordiv", (varying + number, divisor)))
+    return atom(SizeFunction("floordiv", (varying + number, divisor)))
 
 
 def _only_quotient(size: Size) -> tuple[Size, int] | None:
@@ -325,7 +313,7 @@ def _only_quotient(size: Size) -> tuple[Size, int] | None:
     if len(terms) != 1 or terms[0][1] != 1 or len(terms[0][0]) != 1:
         return None
     only = terms[0][0][0]
-    if not isinstance(only, Call) or only.kind != "floordiv":
+    if not isinstance(only, SizeFunction) or only.kind != "floordiv":
         return None
     dividend, divisor = only.arguments
     return (dividend, divisor) if isinstance(divisor, int) else None
@@ -350,7 +338,7 @@ def _divided_by_dim(dividend: Size, divisor: Dim) -> Size:
     numerator, denominator = (_reduced(size, common, shared) for size in (rest, divisor))
     if isinstance(denominator, int):
         return whole + floordiv(numerator, denominator)
-    return whole + atom(Call("floordiv", (numerator, denominator)))
+    return whole + atom(SizeFunction("floordiv", (numerator, denominator)))
 
 
 def _reduced(size: Size, factor: int, atoms: Monomial) -> Size:

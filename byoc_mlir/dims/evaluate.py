@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from byoc_mlir.dims.dim import Call, Dim, Size, Symbol, terms_of
+from byoc_mlir.dims.dim import Dim, Size, SizeFunction, Symbol, terms_of
 from byoc_mlir.errors import UndecidedSizeError
 
 
@@ -46,7 +46,7 @@ def _number(size: Dim, values: Mapping[str, int]) -> int:
     return total
 
 
-def _called(item: Call, values: Mapping[str, int]) -> int:
+def _called(item: SizeFunction, values: Mapping[str, int]) -> int:
     numbers = [one if isinstance(one, int) else _number(one, values) for one in item.arguments]
     if item.kind == "floordiv":
         dividend, divisor = numbers

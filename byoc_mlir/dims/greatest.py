@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from byoc_mlir.dims.bounds import Ranges, at_least_zero, largest, smallest
-from byoc_mlir.dims.dim import Atom, Call, Dim, Size, Symbol, atom, floordiv, terms_of
+from byoc_mlir.dims.dim import Atom, Dim, Size, SizeFunction, Symbol, atom, floordiv, terms_of
 from byoc_mlir.dims.evaluate import symbols_of
 from byoc_mlir.errors import UndecidedSizeError
 
@@ -55,7 +55,7 @@ class _Reach:
             return None if math.isinf(end) else int(end)
         return self._call(item, is_upper=is_upper)
 
-    def _call(self, item: Call, *, is_upper: bool) -> Size | None:
+    def _call(self, item: SizeFunction, *, is_upper: bool) -> Size | None:
         if item.kind == "floordiv":
             dividend, divisor = item.arguments
             end = self.end(dividend, is_upper=is_upper)

@@ -39,7 +39,7 @@ from byoc_mlir.frontend.inputs import BoundInput, bind_inputs, size_names, symbo
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
 from byoc_mlir.frontend.normal_form import in_normal_form
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
-from byoc_mlir.frontend.scope import Scope, Session
+from byoc_mlir.frontend.scope import GraphScope, Session
 from byoc_mlir.frontend.structures import kind_of
 from byoc_mlir.frontend.value import Array, NodeRefused, SequenceValue, Value, ValueNeeded
 from byoc_mlir.limits import check_time, note_constants
@@ -160,7 +160,7 @@ def _imported(
     opsets = opset_versions(model)
     if packed.constants:
         opsets.setdefault(DOMAIN, 1)
-    graph = _MainGraph(Scope(session, opsets, names), packed.unread)
+    graph = _MainGraph(GraphScope(session, opsets, names), packed.unread)
     results = [output.name for output in model.graph.output]
     graph.import_nodes(ordered_nodes(packed.nodes, {*names}), results)
     outputs = [
@@ -217,7 +217,7 @@ class _MainGraph:
     refusals.
     """
 
-    def __init__(self, scope: Scope, unread: frozenset[str]):
+    def __init__(self, scope: GraphScope, unread: frozenset[str]):
         """Creates the importer; nodes that compute `unread` values are not imported."""
         self.scope = scope
         self.unread = unread

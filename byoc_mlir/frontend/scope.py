@@ -55,7 +55,7 @@ class Session:
     bodies: Bodies = field(default_factory=Bodies)
 
 
-class Scope:
+class GraphScope:
     """Importer of a graph's or function body's nodes, with the names that are visible in it."""
 
     def __init__(
@@ -237,7 +237,7 @@ class Scope:
             if value is not None
         }
         opsets = {standard_name(entry.domain): entry.version for entry in body.opset_import}
-        scope = Scope(self.session, {**self.opsets, **opsets}, values)
+        scope = GraphScope(self.session, {**self.opsets, **opsets}, values)
         absent = set(body.input) - set(values)
         from byoc_mlir.frontend.functions import bound_node, call_attributes
 
@@ -301,21 +301,21 @@ class Scope:
 
     def _inner(
         self, graph: onnx.GraphProto, inputs: Sequence[Value]
-    ) -> tuple[Scope, Sequence[onnx.NodeProto]]:
+    ) -> tuple[GraphScope, Sequence[onnx.NodeProto]]:
         """Returns a new scope for a subgraph, and the subgraph's nodes in order."""
         values: ChainMap[str, Value] = ChainMap({}, self.values)
         constants = self.session.reader.graph_tensors(graph)
         values.update({key: Value(key, array) for key, array in constants.items()})
         names = [formal.name for formal in graph.input]
         values.update(zip(names, inputs, strict=True))
-        scope = Scope(self.session, self.opsets, values)
+        scope = GraphScope(self.session, self.opsets, values)
         own = values.maps[0].keys()
         return scope, ordered_nodes(graph.node, own, self.values.keys())
 
     def _open_body(self, context: NodeContext, types: Sequence[Attribute]) -> NodeContext:
         """Returns the context of a node in a new block, with arguments of these types."""
         builder = BlockBuilder(Block(arg_types=types), self.session.builder)
-        scope = Scope(replace(self.session, builder=builder), self.opsets, self.values)
+        scope = GraphScope(replace(self.session, builder=builder), self.opsets, self.values)
         return replace(
             context, builder=builder, run_graph=scope._run_body, open_body=scope._open_body
         )

@@ -21,7 +21,7 @@ from byoc_mlir.tensors import Array, aligned_empty
 
 
 @dataclass(frozen=True)
-class Convolution:
+class ConvolutionSizes:
     """Sizes of a convolution.
 
     Tensors are NHWC; weights are `[group, results, channels, *kernel]`. Dilations are ONNX's: 1 for
@@ -42,7 +42,7 @@ class Convolution:
 
 
 @lru_cache(KEPT)
-def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> ConvolutionPrimitive:
+def _primitive(sizes: ConvolutionSizes, threads: int, has_bias: bool) -> ConvolutionPrimitive:
     """Creates and caches a primitive.
 
     Args:
@@ -54,7 +54,7 @@ def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> ConvolutionP
 class ConvolutionPrimitive:
     """Primitive for the sizes of a convolution; any number of threads may call it at once."""
 
-    def __init__(self, sizes: Convolution, *, has_bias: bool):
+    def __init__(self, sizes: ConvolutionSizes, *, has_bias: bool):
         self._result = sizes.result
         group, results, *_ = sizes.weights
         data = Descriptor.channels_last(sizes.data)
@@ -74,7 +74,7 @@ class ConvolutionPrimitive:
         self._given = given
 
     def arrange(self, weights: Array) -> ArrangedWeights:
-        """Returns weights, shaped as in `Convolution`, in the primitive's layout."""
+        """Returns weights, shaped as in `ConvolutionSizes`, in the primitive's layout."""
         given = np.ascontiguousarray(weights)
         memory, layout = arranged(self._primitive, Arg.WEIGHTS, given, self._given)
         return ArrangedWeights({Arg.WEIGHTS: memory}, {Arg.WEIGHTS: layout})
@@ -84,7 +84,7 @@ class ConvolutionPrimitive:
         return weights.suit(self._primitive)
 
     def run(self, data: Array, weights: ArrangedWeights, bias: Array | None) -> Array:
-        """Computes the result for contiguous arrays of `f32`, shaped as in `Convolution`."""
+        """Computes the result for contiguous arrays of `f32`, shaped as in `ConvolutionSizes`."""
         result = aligned_empty(self._result, np.float32)
         arrays = {Arg.SRC: data, **weights.arrays, Arg.DST: result}
         self._primitive.execute(arrays if bias is None else {**arrays, Arg.BIAS: bias})

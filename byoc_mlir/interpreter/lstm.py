@@ -28,7 +28,7 @@ _NO_FLAGS = 0
 
 
 @dataclass(frozen=True)
-class Layer:
+class LstmSizes:
     """Sizes of an LSTM; `direction` is ONNX's attribute."""
 
     steps: int
@@ -51,8 +51,8 @@ class Layer:
 
 
 @lru_cache(KEPT)
-def made(layer: Layer, threads: int) -> LstmPrimitive | None:
-    """Creates and caches a layer's primitive; `None` as in `Layer.primitive`.
+def made(layer: LstmSizes, threads: int) -> LstmPrimitive | None:
+    """Creates and caches a layer's primitive; `None` as in `LstmSizes.primitive`.
 
     Args:
         threads: current number of threads; a primitive partitions its work when it is created.
@@ -64,7 +64,7 @@ def made(layer: Layer, threads: int) -> LstmPrimitive | None:
 class LstmPrimitive:
     """oneDNN primitive for the sizes of a layer; any number of threads may call it at once."""
 
-    def __init__(self, layer: Layer):
+    def __init__(self, layer: LstmSizes):
         self._layer = layer
         directions, rows, hidden = layer.directions, layer.rows, layer.hidden
         data = Descriptor.dense((layer.steps, rows, layer.features))

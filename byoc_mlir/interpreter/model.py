@@ -50,7 +50,7 @@ class InterpretedModel:
         return {name: np.array(values[name], order="C") for name in self._outputs}
 
 
-class _Step(NamedTuple):
+class _NodeCall(NamedTuple):
     """Call of a node."""
 
     run: Run
@@ -60,17 +60,17 @@ class _Step(NamedTuple):
     """Values without further users, which are freed after the call."""
 
 
-def _steps(nodes: Sequence[NodeProto], runs: Sequence[Run], kept: set[str]) -> list[_Step]:
+def _steps(nodes: Sequence[NodeProto], runs: Sequence[Run], kept: set[str]) -> list[_NodeCall]:
     """Returns the calls of the nodes, in their order.
 
     Args:
         kept: values that are not freed.
     """
-    steps: list[_Step] = []
+    steps: list[_NodeCall] = []
     seen = {"", *kept}
     for node, run in zip(reversed(nodes), reversed(runs), strict=True):
         inputs, outputs = tuple(node.input), tuple(node.output)
         last = dict.fromkeys(name for name in (*inputs, *outputs) if name not in seen)
         seen.update(last)
-        steps.append(_Step(run, inputs, outputs, tuple(last)))
+        steps.append(_NodeCall(run, inputs, outputs, tuple(last)))
     return steps[::-1]

@@ -10,7 +10,7 @@ from byoc_mlir.kernels.costs import ASSUMED
 
 
 @dataclass(frozen=True)
-class _Way:
+class _PartialPlan:
     """Fastest plan of the first steps, if threads share the last of these."""
 
     milliseconds: float
@@ -31,27 +31,29 @@ def shared_steps(milliseconds: Sequence[float], threads: int) -> list[bool]:
         threads: number of threads that share a step.
     """
     begins = [0.0, *accumulate(milliseconds)]  # time before each step, all on one thread
-    ways: list[_Way] = []
-    sleeping = _Way(0.0, None)  # best plan so far, less the steps since
+    ways: list[_PartialPlan] = []
+    sleeping = _PartialPlan(0.0, None)  # best plan so far, less the steps since
     for step, alone in enumerate(milliseconds):
-        found = _Way(sleeping.milliseconds + begins[step] + ASSUMED.thread_wake, sleeping.before)
+        found = _PartialPlan(
+            sleeping.milliseconds + begins[step] + ASSUMED.thread_wake, sleeping.before
+        )
         for before in reversed(range(step)):
             gap = begins[step] - begins[before + 1]
             if gap > ASSUMED.threads_spin:
                 break
-            found = min(found, _Way(ways[before].milliseconds + gap, before), key=_time)
+            found = min(found, _PartialPlan(ways[before].milliseconds + gap, before), key=_time)
         shared = alone / threads + ASSUMED.thread_start
-        ways.append(_Way(found.milliseconds + shared, found.before))
-        since = _Way(ways[step].milliseconds - begins[step + 1], step)
+        ways.append(_PartialPlan(found.milliseconds + shared, found.before))
+        since = _PartialPlan(ways[step].milliseconds - begins[step + 1], step)
         sleeping = min(sleeping, since, key=_time)
     return _marked(ways, sleeping.before)
 
 
-def _time(way: _Way) -> float:
+def _time(way: _PartialPlan) -> float:
     return way.milliseconds
 
 
-def _marked(ways: Sequence[_Way], last: int | None) -> list[bool]:
+def _marked(ways: Sequence[_PartialPlan], last: int | None) -> list[bool]:
     """Marks the shared steps of the plan whose last shared step is `last`."""
     found = [False] * len(ways)
     while last is not None:

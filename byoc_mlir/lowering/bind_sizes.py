@@ -25,7 +25,7 @@ from byoc_mlir.dialects.dynamic_buffers import SizeOp
 from byoc_mlir.dialects.relay import GuardOp, SymbolOp
 from byoc_mlir.dialects.relay.shape import ShapeAttr, asked, at_most, names_in
 from byoc_mlir.dialects.relay.symbols import asking_of, bound_symbol
-from byoc_mlir.dims import Call, Dim, Size, Symbol, overflow
+from byoc_mlir.dims import Dim, Size, SizeFunction, Symbol, overflow
 from byoc_mlir.dims.dim import Atom, constant_part, size_of, terms_of
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.limits import in_time
@@ -187,7 +187,7 @@ def _compute_sizes(
     """
     first = function.body.block.first_op
     assert first is not None
-    writer = _Writer(Builder(InsertPoint.before(first)), given, places, known)
+    writer = _SizeBuilder(Builder(InsertPoint.before(first)), given, places, known)
     wanted = [op for op in function.walk() if isinstance(op, SizeOp)]
     values = [writer.value(op.size) for op in wanted]
     for op, value in zip(wanted, values, strict=True):
@@ -209,7 +209,7 @@ def _plus(op: SizeOp, value: SSAValue, number: int) -> SSAValue:
     return builder.insert(arith.AddiOp(value, constant, _INDEX, no_wrap)).result
 
 
-class _Writer:
+class _SizeBuilder:
     """Builder of the arithmetic of sizes; it emits each subexpression once."""
 
     def __init__(
@@ -257,7 +257,7 @@ class _Writer:
         loaded = self._builder.insert(memref.LoadOp.get(self._given, place)).res
         return self._builder.insert(arith.IndexCastOp(loaded, _INDEX)).result
 
-    def _call(self, item: Call) -> SSAValue:
+    def _call(self, item: SizeFunction) -> SSAValue:
         if item.kind == "floordiv":
             _check_divisor(item)
         ops = {"floordiv": arith.FloorDivSIOp, "max": arith.MaxSIOp, "min": arith.MinSIOp}
@@ -272,7 +272,7 @@ class _Writer:
         return self._builder.insert(op(lhs, rhs, _INDEX)).result
 
 
-def _check_divisor(item: Call) -> None:
+def _check_divisor(item: SizeFunction) -> None:
     """Checks that a divisor is at least 1, because native code must not divide by 0.
 
     Raises:

@@ -26,7 +26,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import ALIASES, COMPILER, HOST_SPACE, INPUTS, WEIGHT, weight_symbol
+from byoc_mlir.abi import ALIASES, COMPILER, HOST_SPACE, INPUTS, KERNEL, WEIGHT, weight_symbol
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.device_ops import (
     CopyOp,
@@ -91,7 +91,7 @@ class Bufferize(ModulePass):
         globals_: dict[str, memref.GlobalOp] = {}
         regions = region_spaces(op)
         for function in op.ops:
-            if not isinstance(function, func.FuncOp):
+            if not isinstance(function, func.FuncOp) or KERNEL in function.attributes:
                 continue
             if function.body.blocks and COMPILER not in function.attributes:
                 with asking_of(op):

@@ -47,7 +47,7 @@ class StoragePlan:
     """Argument whose memory a returned tensor may share, by the tensor."""
 
 
-class _Planner:
+class _StoragePlanner:
     def __init__(self, block: Block):
         self._ops = tuple(block.ops)
         self._last_use = _last_uses(self._ops)
@@ -211,7 +211,7 @@ class _Planner:
 
 def plan_storage(block: Block) -> StoragePlan:
     """Assigns memory to the tensors of a straight-line block."""
-    return _Planner(block).plan()
+    return _StoragePlanner(block).plan()
 
 
 def is_dense_slice(op: tensor.ExtractSliceOp) -> bool:

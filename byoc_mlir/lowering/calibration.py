@@ -104,7 +104,7 @@ def _convolutions() -> list[float]:
     eviction = {"eviction": eviction_code(_weights().weight_bytes)}
     with _native({**codes, **eviction}) as functions:
         transforms, weights, products = (
-            _Run(functions[name], _memory(kernel, code))
+            _LoadedKernel(functions[name], _memory(kernel, code))
             for (name, code), kernel in zip(codes.items(), kernels, strict=True)
         )
         return _shortest([transforms, weights.after(functions["eviction"]), products])
@@ -137,7 +137,7 @@ def _integers() -> list[float]:
     with _native(codes) as functions:
         return _shortest(
             [
-                _Run(functions[name], _bytes_memory(kernel, codes[name]))
+                _LoadedKernel(functions[name], _bytes_memory(kernel, codes[name]))
                 for name, kernel in kernels.items()
             ]
         )
@@ -201,8 +201,8 @@ def _rounded() -> list[float]:
     with _native({"depthwise": code, "interleaved": planes}) as functions:
         return _shortest(
             [
-                _Run(functions["depthwise"], _memory(kernel, code)),
-                _Run(functions["interleaved"], _with_words(image, planes)),
+                _LoadedKernel(functions["depthwise"], _memory(kernel, code)),
+                _LoadedKernel(functions["interleaved"], _with_words(image, planes)),
             ]
         )
 
@@ -223,7 +223,10 @@ def _activations() -> list[float]:
     result = {Slot.RESULT: _filled(_ELEMENTS)}
     with _native(codes) as functions:
         return _shortest(
-            [_Run(functions[name], _with_words(result, code)) for name, code in codes.items()]
+            [
+                _LoadedKernel(functions[name], _with_words(result, code))
+                for name, code in codes.items()
+            ]
         )
 
 
@@ -246,7 +249,7 @@ _Function: TypeAlias = "Callable[[Any], None]"
 
 
 @dataclass(frozen=True)
-class _Run:
+class _LoadedKernel:
     """Kernel with memory for its slots, ready to run."""
 
     function: _Function
@@ -254,7 +257,7 @@ class _Run:
     before: _Function | None = None
     """Function that is called with the same slots before each timed run."""
 
-    def after(self, function: _Function) -> _Run:
+    def after(self, function: _Function) -> _LoadedKernel:
         """Returns this run with `function` called before it."""
         return replace(self, before=function)
 
@@ -274,7 +277,7 @@ class _Run:
         return (ctypes.c_void_p * len(Slot))(*addresses)
 
 
-def _shortest(runs: Sequence[_Run]) -> list[float]:
+def _shortest(runs: Sequence[_LoadedKernel]) -> list[float]:
     """Returns the milliseconds of each kernel's second shortest run, since clocks sometimes
     jump.
     """

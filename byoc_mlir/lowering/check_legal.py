@@ -40,7 +40,10 @@ _MODULE = frozenset({"builtin.module"})
 _CASTS = frozenset({"builtin.unrealized_conversion_cast"})
 
 _IN_KERNELS = frozenset(
-    {"memref.alloca", "memref.copy", "memref.load", "memref.reinterpret_cast", "memref.store"}
+    {
+        *("memref.alloca", "memref.cast", "memref.copy", "memref.load"),
+        *("memref.reinterpret_cast", "memref.store"),
+    }
 )
 
 _ON_TENSORS = frozenset(

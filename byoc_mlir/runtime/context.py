@@ -1,15 +1,21 @@
-"""Context: the memory that a call of a program needs."""
+"""Memory that a call of a program needs: its context, and arrays for its outputs."""
 
 from __future__ import annotations
 
 import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.errors import OutOfMemoryError
-from byoc_mlir.runtime.program import Program
+from byoc_mlir.runtime.arguments import Shape
+from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.system.addresses import c_array
+
+_empty = np.empty  # found faster than an attribute
 
 
 class Context:
@@ -41,7 +47,7 @@ class Context:
         try:
             self._arena = np.empty(size + ARENA_ALIGNMENT, np.uint8)
         except (MemoryError, ValueError) as error:
-            raise OutOfMemoryError(no_memory("arena", size)) from error
+            raise OutOfMemoryError(_no_memory("arena", size)) from error
         start = int(self._arena.ctypes.data)
         self.arena_address = start + -start % ARENA_ALIGNMENT
         self.arena_bytes = size
@@ -53,6 +59,19 @@ class Context:
         self.arguments = (state, slots, ctypes.c_void_p(self.arena_address), inputs, outputs)
 
 
-def no_memory(what: str, size: int) -> str:
+def new_outputs(outputs: Sequence[tuple[Shape, np.dtype[Any]]]) -> list[Array]:
+    """Returns uninitialised arrays of these shapes and types.
+
+    Raises:
+        OutOfMemoryError: there is not enough memory for them.
+    """
+    try:
+        return [_empty(shape, dtype) for shape, dtype in outputs]
+    except (MemoryError, ValueError) as error:  # ValueError: more bytes than can be addressed
+        size = sum(math.prod(shape) * dtype.itemsize for shape, dtype in outputs)
+        raise OutOfMemoryError(_no_memory("outputs", size)) from error
+
+
+def _no_memory(what: str, size: int) -> str:
     """Returns the error message for memory that a run could not allocate."""
     return f"run: there is no memory for the {what} of the model, {size:,} bytes"

@@ -208,9 +208,9 @@ class DeviceArray:
         where = self.device or f"DLPack device {self._kind[0]}"
         return f"DeviceArray({self.dtype}{list(self.shape)} on {where})"
 
-    def handle(self) -> Handle:
+    def handle(self) -> DeviceAddress:
         """Returns an array at the device's address, which no one may read on the host."""
-        made = array_at(self.address, self.dtype, self.shape).view(Handle)
+        made = array_at(self.address, self.dtype, self.shape).view(DeviceAddress)
         made.owner = self
         return made
 
@@ -219,7 +219,7 @@ class _Memory:
     """Owner of memory that the process has allocated on a device."""
 
 
-class Handle(np.ndarray[Any, np.dtype[Any]]):
+class DeviceAddress(np.ndarray[Any, np.dtype[Any]]):
     """Address on a device, in the form in which programs take addresses.
 
     Its elements are not on the host.

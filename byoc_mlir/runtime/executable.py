@@ -30,14 +30,7 @@ FileKind: TypeAlias = Literal["library", "object"]
 class Exporter(Protocol):
     """Function that writes a plan to a file: `artifact.write`, which the compiler provides."""
 
-    def __call__(
-        self,
-        kind: FileKind,
-        plan: Node,
-        path: Path,
-        name: str | None,
-        /,
-    ) -> Path: ...
+    def __call__(self, kind: FileKind, plan: Node, path: Path, name: str | None, /) -> Path: ...
 
 
 class Verifier(Protocol):

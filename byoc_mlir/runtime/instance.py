@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import os
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
@@ -15,24 +13,22 @@ import numpy as np
 from byoc_mlir.abi import ENTRY_POINTS, FOUND_SLOT, HOST_SPACE, split_status
 from byoc_mlir.boundary import value_refused
 from byoc_mlir.dims import parse_size
-from byoc_mlir.errors import DeviceError, DeviceMemoryError, ExecutionError, OutOfMemoryError
+from byoc_mlir.errors import DeviceError, DeviceMemoryError, ExecutionError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.runtime import devices, packed
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.call import Call
-from byoc_mlir.runtime.context import Context, no_memory
-from byoc_mlir.runtime.module import RegionModule
+from byoc_mlir.runtime.context import Context, new_outputs
 from byoc_mlir.runtime.profiled import TimedPart
 from byoc_mlir.runtime.program import (
     Array,
     LoadedCode,
     Program,
     ProgramDevice,
-    PythonRegion,
     Step,
 )
-from byoc_mlir.runtime.python_regions import load_module, views
-from byoc_mlir.runtime.system.addresses import address_of, function_address
+from byoc_mlir.runtime.python_regions import Callbacks
+from byoc_mlir.runtime.system.addresses import address_of
 from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.system.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.system.memory import return_freed_memory
@@ -40,11 +36,7 @@ from byoc_mlir.runtime.system.memory import return_freed_memory
 if TYPE_CHECKING:
     from byoc_mlir.runtime.device_array import DeviceFunctions
 
-_empty = np.empty  # found faster than an attribute
-
 _Made = TypeVar("_Made")
-
-_RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Instance:
@@ -73,8 +65,7 @@ class Instance:
         self._lock = ForkSafeLock()
         self._free: list[Context] = []
         self._all: list[Context] = []
-        self._errors = threading.local()
-        self._modules: dict[tuple[str, bytes], RegionModule] = {}
+        self._callbacks = Callbacks()
         self._is_closed = False
         self._release: weakref.finalize[..., Any] | None = None
         self._copied_bytes = 0
@@ -112,7 +103,6 @@ class Instance:
     def _link(self) -> None:
         """Links the code, and calls the hooks `load` of the regions."""
         program = self.program
-        self._callbacks = [self._callback(region) for region in program.python_regions]
         self._native = program.code.load(self._symbols(), program.threads)
         self._load, self._open, self._run, self._close, self._unload = self._functions()
         self._state = np.zeros(max(program.state_slots, 1), np.int64)
@@ -232,11 +222,6 @@ class Instance:
         constants = sum(device.constant_bytes for device in program.devices)
         return program.code.size + len(self._all) * arenas + self._copied_bytes + constants
 
-    @property
-    def is_closed(self) -> bool:
-        """True if `close` was called."""
-        return self._is_closed
-
     def close(self) -> None:
         """Frees contexts, primitives and code; no call may be running. The garbage collector does
         this, too.
@@ -291,7 +276,7 @@ class Instance:
 
     def _new_context(self) -> Context:
         with self._lock:
-            if self.is_closed:
+            if self._is_closed:
                 raise ExecutionError("the executable is closed; compile or load it again")
             if self._release is None:
                 self._load_program()
@@ -350,8 +335,8 @@ class Instance:
         }
         for item in program.library_symbols:
             symbols[item.symbol] = resolve_symbol(item.name, [load_own_library(item.library)])
-        for region, callback in zip(program.python_regions, self._callbacks, strict=True):
-            symbols[region.symbol] = function_address(callback)
+        for region in program.python_regions:
+            symbols[region.symbol] = self._callbacks.address(region)
         return symbols
 
     def _resolved(self, name: str, libraries: Sequence[ctypes.CDLL]) -> int:
@@ -361,30 +346,13 @@ class Instance:
             devices.refuse_incomplete(self.program.devices, name)
             raise
 
-    def _callback(self, region: PythonRegion) -> object:
-        key = (region.loader, region.data)
-        if key not in self._modules:
-            self._modules[key] = load_module(region)
-        function = self._modules[key].get_function(region.region)
-
-        def call(inputs: int, outputs: int) -> int:
-            try:
-                function(views(region.inputs, inputs), views(region.outputs, outputs))
-            except Exception as error:  # it cannot cross native frames; `_check` raises it again
-                self._errors.last = error
-                return 1
-            return 0
-
-        return _RegionFunction(call)
-
     def _check(self, status: int, what: str) -> None:
         if status == 0:
             return
         number, reason = split_status(status)
         region = self.program.regions[number - 1] if number else "the host function"
         devices.fail_on_device(self._device_functions, region, what, reason)
-        cause: Exception | None = getattr(self._errors, "last", None)
-        self._errors.last = None
+        cause = self._callbacks.take_error()
         detail = f": {cause}" if cause is not None else f" with status {reason}"
         raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
 
@@ -409,19 +377,6 @@ def instance_of(
     from byoc_mlir.runtime.resident import ResidentInstance  # few programs need it
 
     return ResidentInstance(program, limits, load=load)
-
-
-def new_outputs(outputs: Sequence[tuple[Shape, np.dtype[Any]]]) -> list[Array]:
-    """Returns uninitialised arrays of these shapes and types.
-
-    Raises:
-        OutOfMemoryError: there is not enough memory for them.
-    """
-    try:
-        return [_empty(shape, dtype) for shape, dtype in outputs]
-    except (MemoryError, ValueError) as error:  # ValueError: more bytes than can be addressed
-        size = sum(math.prod(shape) * dtype.itemsize for shape, dtype in outputs)
-        raise OutOfMemoryError(no_memory("outputs", size)) from error
 
 
 def _release(

@@ -11,7 +11,7 @@ from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.call import Call
-from byoc_mlir.runtime.device_array import DeviceArray, Handle, is_on_device
+from byoc_mlir.runtime.device_array import DeviceAddress, DeviceArray, is_on_device
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.profiled import TimedPart
 from byoc_mlir.runtime.program import Array
@@ -74,7 +74,7 @@ class ResidentInstance(Instance):
         if info.space == HOST_SPACE:
             return array
         functions = self.device_functions[info.space]
-        if not isinstance(array, Handle):
+        if not isinstance(array, DeviceAddress):
             return DeviceArray.copied(functions, array).handle()
         if not array.owner.is_on(functions.device):
             raise InvalidInputError(

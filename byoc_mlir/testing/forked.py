@@ -26,7 +26,7 @@ PRELOADED = (
     "byoc_mlir.backends.dnnl.partition.trial",
     "byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions",
     "byoc_mlir.compiler.execution.model",
-    "byoc_mlir.compiler.specialise",
+    "byoc_mlir.compiler.pipeline",
     "byoc_mlir.kernels.convolutions",
     "byoc_mlir.kernels.implicit_gemm.implicit_gemm",
     "byoc_mlir.kernels.implicit_gemm.code",

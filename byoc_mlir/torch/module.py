@@ -76,7 +76,7 @@ def _words(tensor: Any, name: str) -> Array:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _ModuleArgument:
     """Argument of a module: a tensor, or a value that is compiled in."""
 
     name: str
@@ -84,7 +84,7 @@ class _Place:
     value: Any = None
 
     @staticmethod
-    def all_of(specs: Iterable[Any], tensors: Sequence[str]) -> list[_Place]:
+    def all_of(specs: Iterable[Any], tensors: Sequence[str]) -> list[_ModuleArgument]:
         """Returns the inputs that the signature of a program has.
 
         Args:
@@ -94,9 +94,9 @@ class _Place:
         arguments = [spec.arg for spec in specs if spec.kind.name == "USER_INPUT"]
         names = iter(tensors)
         return [
-            _Place(one.name, False, one.value)
+            _ModuleArgument(one.name, False, one.value)
             if hasattr(one, "value")
-            else _Place(next(names), True)
+            else _ModuleArgument(next(names), True)
             for one in arguments
         ]
 
@@ -126,7 +126,7 @@ class CompiledModule:
         self._keywords: Sequence[str] = self._call.in_spec.child(1).context
         signature = program.graph_signature
         inputs = [one.name for one in executable.inputs]
-        self._inputs = _Place.all_of(signature.input_specs, inputs)
+        self._inputs = _ModuleArgument.all_of(signature.input_specs, inputs)
         self._outputs = executable.outputs
         self._parameters = Parameters(chain(program.named_parameters(), program.named_buffers()))
 

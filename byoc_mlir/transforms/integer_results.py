@@ -233,7 +233,7 @@ _MOST_OPS = 32
 
 
 @dataclass(frozen=True)
-class _Function:
+class _ByteFunction:
     """Function of one byte: chain of element-wise ops with constants."""
 
     byte: SSAValue
@@ -243,7 +243,7 @@ class _Function:
     """Ops of the function, in order."""
 
 
-def _function_of_one_byte(value: SSAValue) -> _Function | None:
+def _function_of_one_byte(value: SSAValue) -> _ByteFunction | None:
     """Returns the function of one byte that computes a value, or `None`.
 
     If a lookup produced the byte, the lookup is part of the function, and the byte is the lookup's
@@ -272,7 +272,7 @@ def _function_of_one_byte(value: SSAValue) -> _Function | None:
         ops[op] = None
         return fits
 
-    return _Function(bytes_[0], numbers, list(ops)) if visit(value) and bytes_ else None
+    return _ByteFunction(bytes_[0], numbers, list(ops)) if visit(value) and bytes_ else None
 
 
 def _numbers(value: SSAValue) -> tuple[SSAValue, Array] | None:

@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import RelayOp
 from byoc_mlir.transforms.op_structure import properties_of
 
@@ -48,4 +49,5 @@ def _merge(block: Block) -> None:
         key = (op.name, tuple(op.operands), tuple(op.result_types), properties_of(op))
         first = known.setdefault(key, op)
         if first is not op:
+            first.location = fused_location((first, op))
             Rewriter.replace_op(op, (), first.results)

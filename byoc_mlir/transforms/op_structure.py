@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.abi import BINDS
+from byoc_mlir.dialects.relay import WeightAttr
 from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.size import CONSTANT_NAME
 
@@ -18,7 +19,7 @@ def properties_of(op: Operation) -> Hashable:
     """Returns an op's properties and attributes, without names and symbols."""
     found = {**op.properties, **op.attributes}
     return tuple(
-        (name, value)
+        (name, value.data.digest if isinstance(value, WeightAttr) else value)
         for name, value in found.items()
         if name != CONSTANT_NAME and not isinstance(value, SymbolRefAttr)
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation
 
 from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals, region_compiler
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay import control as relay
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.transforms.blocks import is_annotation, is_constant, is_terminator
@@ -48,7 +50,8 @@ class Placement:
 def placements(module: ModuleOp, views: AbstractSet[Operation] = frozenset()) -> list[Placement]:
     """Returns a row for every op of the module that computes something, in program order.
 
-    The rows of a region stand at its first call.
+    The rows of a region stand at its first call. An op of a function that `relay.call`s share
+    counts once for each call.
 
     Args:
         views: ops of host functions that are views, and get no row.
@@ -56,9 +59,18 @@ def placements(module: ModuleOp, views: AbstractSet[Operation] = frozenset()) ->
     functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, FuncOp)}
     pending = {name: op for name, op in functions.items() if region_compiler(op) is not None}
     host = [op for name, op in functions.items() if name not in pending]
-    rows = [row for func in host for row in _in_function(func, pending, views)]
+    calls = Counter(op.body for op in module.walk() if isinstance(op, relay.CallOp))
+    rows = [
+        _counted(row, calls[SymbolRefAttr(func.sym_name)])
+        for func in host
+        for row in _in_function(func, pending, views)
+    ]
     rest = list(pending.values())
     return rows + [row for func in rest for row in _in_function(func, {}, views)]
+
+
+def _counted(row: Placement, calls: int) -> Placement:
+    return row if calls < 2 else replace(row, multiplications=calls * row.multiplications)
 
 
 def _in_function(
@@ -86,6 +98,8 @@ def _in_block(
             continue
         if is_annotation(op) or is_constant(op) or is_terminator(op) or op in views:
             continue
+        if isinstance(op, relay.CallOp):
+            continue  # its function has rows
         if isinstance(op, CompositeOp):
             name = op.composite_name.data
             for inner in op.ops():

@@ -28,10 +28,10 @@ _FEWEST_OPS = 16
 class ShareLayers(ModulePass):
     """Moves parts of @main that are equal but for their weights into one function.
 
-    So the layers of a language model are lowered and compiled once. A part ends where a cache is
-    updated, since @main decides whether that happens in place: a part has the attention of a layer
-    and the projections of the next one. Weights become arguments if kernels read them as they are,
-    and nothing packs them.
+    So the layers of a language model are partitioned, lowered and compiled once. A part ends where
+    a cache is updated, since @main decides whether that happens in place: a part has the attention
+    of a layer and the projections of the next one. Weights become arguments if kernels read them as
+    they are, and nothing packs them. An op of the function is located at the nodes of all layers.
 
     ```mlir
     %1 = relay.nn.blockwise_dense %0, %codes, %scales, %zeros : …
@@ -54,6 +54,7 @@ class ShareLayers(ModulePass):
         repeated = [parts for parts in groups.values() if len(parts) > 1]
         for number, parts in enumerate(repeated):
             function = parts[0].function(f"layer_{number}")
+            _locate(function.body.block, parts)
             op.body.block.add_op(function)
             for part in parts:
                 part.call(SymbolRefAttr(function.sym_name))
@@ -94,14 +95,10 @@ class _Part:
         block = Block(arg_types=types)
         values: dict[SSAValue, SSAValue] = dict(zip(captured, block.args, strict=True))
         for op in self.ops:
-            clone = op.clone(values)
-            clone.location = op.location
-            block.add_op(clone)
+            block.add_op(op.clone(values))
         block.add_op(ReturnOp(*(values[output] for output in self.outputs)))
         type_ = FunctionType.from_lists(types, [output.type for output in self.outputs])
-        function = FuncOp(name, type_, Region(block), visibility="private")
-        function.location = fused_location(self.ops)
-        return function
+        return FuncOp(name, type_, Region(block), visibility="private")
 
     def call(self, symbol: SymbolRefAttr) -> None:
         """Replaces the ops by a call of a function."""
@@ -116,6 +113,12 @@ class _Part:
             output.replace_all_uses_with(result)
         for op in reversed(self.ops):
             Rewriter.erase_op(op)
+
+
+def _locate(block: Block, parts: Sequence[_Part]) -> None:
+    """Locates each op of a shared function at the nodes of all the parts that call it."""
+    for op, equal in zip(block.ops, zip(*(part.ops for part in parts), strict=True), strict=False):
+        op.location = fused_location(equal)
 
 
 def _runs(block: Block) -> Iterator[Sequence[Operation]]:

@@ -28,7 +28,6 @@ from byoc_mlir.dialects.relay.properties import to_attribute
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.tensors import Array, transposed
 from byoc_mlir.transforms.overlapping_taps import overlapping_taps, overlapping_taps_of_pool
-from byoc_mlir.transforms.product_reshapes import ELEMENTWISE, reshape_behind
 from byoc_mlir.transforms.rewriting import constant_array, constant_name, replace_op
 
 Simplified: TypeAlias = "SSAValue | Merged | None"
@@ -118,15 +117,6 @@ def reshapes_compose(op: ReshapeLike) -> Simplified:
     if before.data.type == op.output.type:
         return before.data
     return _merged(transform.ReshapeOp(before.data, newshape=sizes_of(op.output)), before, op)
-
-
-@_rule(*ELEMENTWISE)
-def reshape_of_a_product_goes_behind(op: RelayOp) -> Simplified:
-    """Rewrites `f(reshape(a · b), c)` to `reshape(f(a · b, c))`, so that `f` can be fused into the
-    matmul.
-    """
-    found = reshape_behind(op)
-    return None if found is None else _merged(found[0], *found[1])
 
 
 @_rule(transform.TransposeOp)

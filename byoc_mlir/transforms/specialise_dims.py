@@ -88,7 +88,8 @@ def specialised(module: ModuleOp, sizes: Mapping[str, int]) -> ModuleOp:
     kept = [op for op in module.body.block.ops if not isinstance(op, SymbolOp | GuardOp)]
     with asking(Facts(bound=bound.values())):
         ops = [
-            _Function(sizes).of(op) if isinstance(op, func.FuncOp) else op.clone() for op in kept
+            _FunctionCopier(sizes).of(op) if isinstance(op, func.FuncOp) else op.clone()
+            for op in kept
         ]
     return ModuleOp([*symbols, *ops], dict(module.attributes))
 
@@ -115,7 +116,7 @@ def check_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> None:
             raise UndecidedSizeError(f"{asked} needs {op.guard}, which does not hold for {sizes}")
 
 
-class _Function:
+class _FunctionCopier:
     """Copier of one function: copies ops in order, and inserts constants before their first
     users.
     """

@@ -76,14 +76,14 @@ class SplitProducts(ModulePass):
 
 
 def _split_block(block: Block, gains: ProfitableGemms) -> None:
-    splitter = _Splitter()
+    splitter = _ValueSplitter()
     for op in [one for one in block.ops if is_node(one)]:
         product = gains.product(op)
         if product is not None:
             _lengthen(op, product, splitter)
 
 
-def _lengthen(op: Operation, product: ProfitableGemm, splitter: _Splitter) -> None:
+def _lengthen(op: Operation, product: ProfitableGemm, splitter: _ValueSplitter) -> None:
     """Replaces a product's operands by their parts, in the block or in a composite."""
     inner = product.op
     places = _places(inner)
@@ -148,7 +148,7 @@ def _places(op: Operation) -> tuple[_Place, _Place]:
     return _Place(rank_of(op.operands[0]) - 1, True), _Place(1, False)
 
 
-class _Splitter:
+class _ValueSplitter:
     """Splitter of a block's values; it splits each value once."""
 
     def __init__(self) -> None:

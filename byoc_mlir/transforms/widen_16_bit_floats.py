@@ -12,7 +12,7 @@ from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay.base import relay_name, tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.constant import ConstantOp, widened
 from byoc_mlir.dialects.relay.element_types import HALVES
-from byoc_mlir.dialects.relay.elementwise import CastOp
+from byoc_mlir.dialects.relay.elementwise import CastOp, FloatUnaryOp
 from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.rewriting import place_after
 
@@ -28,17 +28,16 @@ _EXACT = frozenset(
 
 _ROUNDED = frozenset(
     {
-        *("add", "subtract", "multiply", "divide", "power", "exp", "log", "log1p", "sqrt", "rsqrt"),
-        *("tanh", "sigmoid", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"),
-        *("asinh", "acosh", "atanh", "clip", "sum", "mean", "cumsum", "cumprod", "image.resize"),
-        *("nn.leaky_relu", "nn.prelu", "nn.bias_add", "nn.softmax", "nn.log_softmax", "nn.lrn"),
-        *("nn.batch_norm", "nn.layer_norm", "nn.dense", "nn.matmul", "nn.lstm", "nn.gru"),
+        *("add", "subtract", "multiply", "divide", "power"),
+        *("clip", "sum", "mean", "cumsum", "cumprod", "image.resize"),
+        *("nn.leaky_relu", "nn.prelu", "nn.bias_add", "nn.batch_norm", "nn.layer_norm"),
+        *("nn.dense", "nn.matmul", "nn.lstm", "nn.gru"),
         *(f"nn.conv{rank}d{kind}" for rank in (1, 2, 3) for kind in ("", "_transpose")),
         *(f"nn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
     }
 )
-"""Ops that are computed in `f32`. Ops that separate close values, such as comparisons, sorting and
-rounding, are excluded: their inputs stay as precise as in the model."""
+"""Ops that are computed in `f32`, besides each `FloatUnaryOp`. Ops that separate close values, such
+as comparisons, sorting and rounding, are excluded: their inputs stay as precise as in the model."""
 
 
 class Widen16BitFloats(ModulePass):
@@ -100,7 +99,7 @@ class _Widener:
         if relay_name(op) in _EXACT:
             known = [value for value in halves if not isinstance(value.owner, ConstantOp)]
             return bool(known) and all(value in self._types for value in known)
-        return bool(halves) and relay_name(op) in _ROUNDED
+        return bool(halves) and _is_rounded(op)
 
     def _widen(self, op: Operation) -> None:
         for index, value in enumerate(op.operands):
@@ -132,6 +131,10 @@ class _Widener:
             Rewriter.insert_op(cast, place_after(value))
             self._casts[value, type_] = cast.output
         return self._casts[value, type_]
+
+
+def _is_rounded(op: Operation) -> bool:
+    return isinstance(op, FloatUnaryOp) or relay_name(op) in _ROUNDED
 
 
 def _is_half(value: SSAValue) -> bool:

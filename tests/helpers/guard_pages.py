@@ -21,7 +21,7 @@ import byoc_mlir
 from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.errors import OutOfMemoryError
 from byoc_mlir.limits import Limits
-from byoc_mlir.runtime import instance
+from byoc_mlir.runtime import context
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.tensors import Array
 
@@ -73,7 +73,7 @@ def guarded(array: Array) -> Array:
     return copy
 
 
-def _allocate(self: instance.Context, size: int) -> None:
+def _allocate(self: context.Context, size: int) -> None:
     arena = guarded_memory(max(size, 1), ARENA_ALIGNMENT, at_end=_at_end[0])
     self.__dict__["_arena"] = arena
     self.arena_address, self.arena_bytes = int(arena.ctypes.data), size
@@ -95,8 +95,8 @@ def install() -> None:
 
     Executable.run = guarded_run
     byoc_mlir.compile = limited_compile
-    instance._empty = guarded_empty  # pyright: ignore[reportPrivateUsage]
-    instance.Context.allocate = _allocate
+    context._empty = guarded_empty  # pyright: ignore[reportPrivateUsage]
+    context.Context.allocate = _allocate
 
 
 if __name__ == "guard_pages":

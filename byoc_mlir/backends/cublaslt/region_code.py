@@ -40,7 +40,7 @@ _FIRST_OPERATION_SLOT = WORKSPACE_SLOT + 1
 
 def region_code(region: FuncOp) -> NativeCode:
     """Returns the code of a region."""
-    code = _RegionCode(region)
+    code = _MatmulCode(region)
     symbol, count = region.sym_name.data, len(code.matmuls)
     tensors = len(code.constants) + len(region.args) + len(outputs_of(region))
     define_load(code.driver, symbol, code.define_set_up)
@@ -59,7 +59,7 @@ def region_code(region: FuncOp) -> NativeCode:
     )
 
 
-class _RegionCode:
+class _MatmulCode:
     def __init__(self, region: FuncOp):
         self.module = ModuleBuilder()
         self._symbol = region.sym_name.data

@@ -19,7 +19,7 @@ _NON_BLOCKING = 1
 
 def device_module(name: str) -> ModuleOp:
     """Returns the module that defines a device's functions, with the prefix `name`."""
-    code = _DeviceCode(name)
+    code = _CudaCode(name)
     code.define_open()
     code.define_close()
     code.define_allocate()
@@ -34,7 +34,7 @@ def device_module(name: str) -> ModuleOp:
     return code.module.module
 
 
-class _DeviceCode:
+class _CudaCode:
     def __init__(self, name: str):
         self.module = ModuleBuilder()
         self._name = name

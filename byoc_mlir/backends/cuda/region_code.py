@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import UNLOAD
 from byoc_mlir.backends.base import NativeCode, OpDetail
-from byoc_mlir.backends.cuda.kernels.compile import Launch, Place, RegionKernels, Space
+from byoc_mlir.backends.cuda.kernels.compile import ArgumentAddress, Launch, RegionKernels, Space
 from byoc_mlir.backends.cuda.kernels.map_to_grid import BLOCK_THREADS
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -36,7 +36,7 @@ def region_code(symbol: str, kernels: RegionKernels, image: bytes, tensors: int)
         image: the kernels in a format that the driver loads.
         tensors: number of its inputs and outputs.
     """
-    code = _RegionCode(symbol, kernels, image)
+    code = _LaunchCode(symbol, kernels, image)
     define_load(code.driver, symbol, code.define_find)
     define_open(code.module, symbol)
     code.define_unload()
@@ -52,7 +52,7 @@ def region_code(symbol: str, kernels: RegionKernels, image: bytes, tensors: int)
     )
 
 
-class _RegionCode:
+class _LaunchCode:
     def __init__(self, symbol: str, kernels: RegionKernels, image: bytes):
         self.module = ModuleBuilder()
         self._symbol, self._kernels, self._image = symbol, kernels, image
@@ -127,7 +127,7 @@ class _RegionCode:
     def _address(
         self,
         function: FunctionBuilder,
-        place: Place,
+        place: ArgumentAddress,
         context: SSAValue,
         tensors: Sequence[SSAValue],
     ) -> SSAValue:

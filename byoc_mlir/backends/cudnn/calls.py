@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import SLOT_BYTES
-from byoc_mlir.backends.cudnn.constants import Attribute, Kind, Type
+from byoc_mlir.backends.cudnn.constants import Attribute, DescriptorKind, Type
 from byoc_mlir.backends.cudnn.library import version_text
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -194,7 +194,7 @@ class _Functions:
         """Defines the function that loads a plan into a slot, which a failure leaves there."""
         function = self.module.function(_LOAD, (POINTER, POINTER, i64), internal=True)
         slot, json, size = function.parameters
-        function.check(self._create(function, Kind.PLAN, slot))
+        function.check(self._create(function, DescriptorKind.PLAN, slot))
         plan, handle = function.load(slot, POINTER), function.address(_HANDLE)
         one = function.integer(1)
         self._set(function, plan, Attribute.PLAN_HANDLE, Type.HANDLE, one, handle)
@@ -202,7 +202,7 @@ class _Functions:
         function.finish(self._call(function, "BackendFinalize", plan))
         return _LOAD
 
-    def _create(self, function: FunctionBuilder, kind: Kind, slot: SSAValue) -> SSAValue:
+    def _create(self, function: FunctionBuilder, kind: DescriptorKind, slot: SSAValue) -> SSAValue:
         number = function.integer(kind, i32)
         return self._call(function, "BackendCreateDescriptor", number, slot)
 
@@ -243,7 +243,7 @@ class _Functions:
         parameters = (POINTER, POINTER, POINTER, i64, POINTER)
         function = self.module.function(RUN, parameters, internal=True)
         pack = function.stack_slot()
-        function.check(self._create(function, Kind.VARIANT_PACK, pack))
+        function.check(self._create(function, DescriptorKind.VARIANT_PACK, pack))
         made = function.load(pack, POINTER)
         status = function.call(execute, made, *function.parameters)
         _ignore(function, "BackendDestroyDescriptor", made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Kind(IntEnum):
+class DescriptorKind(IntEnum):
     """Kinds of descriptors, `cudnnBackendDescriptorType_t`."""
 
     POINTWISE = 0

@@ -39,7 +39,7 @@ class Role(IntEnum):
 
 
 @dataclass(frozen=True)
-class Convolution:
+class FusedConvolution:
     """`relu(convolution(data, weight) + residual + bias)`, all parts after the convolution
     optional.
 
@@ -71,10 +71,10 @@ class Convolution:
 
 
 @dataclass(frozen=True)
-class Call:
+class ConvolutionCall:
     """A fused convolution, and its operands: values of the region, and constants."""
 
-    convolution: Convolution
+    convolution: FusedConvolution
     operands: dict[Role, SSAValue | Weight]
 
 
@@ -90,7 +90,7 @@ def described(
     has_bias: bool = False,
     has_residual: bool = False,
     has_relu: bool = False,
-) -> Convolution:
+) -> FusedConvolution:
     """Returns the description of a convolution and the parts that follow it.
 
     It gets a bias of zeros if other parts follow it.
@@ -101,7 +101,7 @@ def described(
     data, weight, result = (
         _raised(shape_of(value), missing) for value in (anchor.data, anchor.weight, anchor.output)
     )
-    return Convolution(
+    return FusedConvolution(
         _TYPES[type(tensor_type(anchor.data).element_type)],
         *(data, weight, result),
         (1,) * missing + strides,
@@ -116,7 +116,7 @@ def described(
     )
 
 
-def call_of(op: Operation) -> Call:
+def call_of(op: Operation) -> ConvolutionCall:
     """Returns the call for a convolution that the rules accept, or for a composite."""
     anchor = anchor_of(op)
     operands = {Role.DATA: anchor.data, Role.WEIGHT: anchor.weight}
@@ -137,7 +137,7 @@ def call_of(op: Operation) -> Call:
     if convolution.has_bias:
         sources.setdefault(Role.BIAS, _zeros(anchor))
     sources[Role.RESULT] = op.results[0]
-    return Call(convolution, sources)
+    return ConvolutionCall(convolution, sources)
 
 
 def is_supported_type(element: Attribute) -> bool:

@@ -1,7 +1,7 @@
 """Descriptors of cuDNN's graph interface, as Python objects.
 
-A descriptor gets attributes, is finalised, and then answers queries. `Descriptors` holds all that
-one plan needs, and destroys them in the end.
+A descriptor gets attributes, is finalised, and then answers queries. `OwnedDescriptors` holds
+all that one plan needs, and destroys them in the end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from byoc_mlir.backends.cudnn.constants import Attribute, Kind, Type
+from byoc_mlir.backends.cudnn.constants import Attribute, DescriptorKind, Type
 from byoc_mlir.backends.cudnn.library import Cudnn
 
 _CTYPES: dict[Type, Any] = {
@@ -23,40 +23,40 @@ _CTYPES: dict[Type, Any] = {
 """Types of values; all others are enumerations."""
 
 
-class Descriptor:
+class BackendDescriptor:
     """A descriptor; the methods that set attributes return it."""
 
-    def __init__(self, library: Cudnn, kind: Kind):
+    def __init__(self, library: Cudnn, kind: DescriptorKind):
         self.kind = kind
         self.pointer = ctypes.c_void_p()
         self._library = library
         status = library.handle.cudnnBackendCreateDescriptor(kind, ctypes.byref(self.pointer))
         library.check(status, f"creates no descriptor {kind.name}")
 
-    def integers(self, attribute: Attribute, *values: int) -> Descriptor:
+    def integers(self, attribute: Attribute, *values: int) -> BackendDescriptor:
         """Sets integers."""
         return self.set(attribute, Type.INT64, *values)
 
-    def descriptors(self, attribute: Attribute, *values: Descriptor) -> Descriptor:
+    def descriptors(self, attribute: Attribute, *values: BackendDescriptor) -> BackendDescriptor:
         """Sets finalised descriptors."""
         return self.set(attribute, Type.DESCRIPTOR, *(one.pointer.value for one in values))
 
-    def set(self, attribute: Attribute, type_: Type, *values: float | None) -> Descriptor:
+    def set(self, attribute: Attribute, type_: Type, *values: float | None) -> BackendDescriptor:
         """Sets the values of an attribute."""
         array = (_ctype(type_) * len(values))(*values)
         return self._set(attribute, type_, len(values), array)
 
-    def text(self, attribute: Attribute, text: bytes) -> Descriptor:
+    def text(self, attribute: Attribute, text: bytes) -> BackendDescriptor:
         """Sets text."""
         return self._set(attribute, Type.CHAR, len(text), ctypes.create_string_buffer(text))
 
-    def _set(self, attribute: Attribute, type_: Type, count: int, array: Any) -> Descriptor:
+    def _set(self, attribute: Attribute, type_: Type, count: int, array: Any) -> BackendDescriptor:
         function = self._library.handle.cudnnBackendSetAttribute
         status = function(self.pointer, attribute, type_, ctypes.c_int64(count), array)
         self._library.check(status, f"refuses {attribute.name} of {self.kind.name}")
         return self
 
-    def finalize(self) -> Descriptor:
+    def finalize(self) -> BackendDescriptor:
         """Ends the setting of attributes; returns the descriptor, which others may now name."""
         status = self._library.handle.cudnnBackendFinalize(self.pointer)
         self._library.check(status, f"refuses {self.kind.name}")
@@ -67,7 +67,7 @@ class Descriptor:
         array = (_ctype(type_) * most)()
         return array[: self._get(attribute, type_, most, array)]
 
-    def find(self, attribute: Attribute, into: Sequence[Descriptor]) -> int:
+    def find(self, attribute: Attribute, into: Sequence[BackendDescriptor]) -> int:
         """Writes an attribute's descriptors into some of the same kind; returns their number."""
         array = (ctypes.c_void_p * len(into))(*(one.pointer for one in into))
         return self._get(attribute, Type.DESCRIPTOR, len(into), array)
@@ -97,23 +97,23 @@ class Descriptor:
         self._library.handle.cudnnBackendDestroyDescriptor(self.pointer)
 
 
-class Descriptors:
+class OwnedDescriptors:
     """Descriptors that end together, in a `with` statement."""
 
     def __init__(self, library: Cudnn):
         self._library = library
-        self._made: list[Descriptor] = []
+        self._made: list[BackendDescriptor] = []
 
-    def __enter__(self) -> Descriptors:
+    def __enter__(self) -> OwnedDescriptors:
         return self
 
     def __exit__(self, *_: object) -> None:
         for one in reversed(self._made):
             one.destroy()
 
-    def new(self, kind: Kind) -> Descriptor:
+    def new(self, kind: DescriptorKind) -> BackendDescriptor:
         """Creates a descriptor."""
-        self._made.append(Descriptor(self._library, kind))
+        self._made.append(BackendDescriptor(self._library, kind))
         return self._made[-1]
 
 

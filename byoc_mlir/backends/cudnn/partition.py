@@ -7,7 +7,7 @@ from functools import cache
 
 from xdsl.ir import Operation
 
-from byoc_mlir.backends.cudnn.convolutions import Convolution, described, is_supported_type
+from byoc_mlir.backends.cudnn.convolutions import FusedConvolution, described, is_supported_type
 from byoc_mlir.backends.cudnn.plans import plan_of
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.nn import BiasAddOp
@@ -91,7 +91,7 @@ def _types_refused(ops: Sequence[Operation]) -> str | None:
     return None
 
 
-def _planned(convolution: Convolution) -> str | None:
+def _planned(convolution: FusedConvolution) -> str | None:
     """Returns why cuDNN has no plan, or `None`."""
     try:
         plan_of(convolution)

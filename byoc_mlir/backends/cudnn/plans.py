@@ -16,12 +16,12 @@ from byoc_mlir.backends.cudnn.constants import (
     HEURISTICS_FALLBACK,
     Attribute,
     DataType,
-    Kind,
+    DescriptorKind,
     Numerics,
     Type,
 )
-from byoc_mlir.backends.cudnn.convolutions import Convolution
-from byoc_mlir.backends.cudnn.descriptors import Descriptor, Descriptors
+from byoc_mlir.backends.cudnn.convolutions import FusedConvolution
+from byoc_mlir.backends.cudnn.descriptors import BackendDescriptor, OwnedDescriptors
 from byoc_mlir.backends.cudnn.graphs import graph_of
 from byoc_mlir.backends.cudnn.library import Cudnn, load_cudnn
 from byoc_mlir.backends.cudnn.properties import device_properties
@@ -59,7 +59,7 @@ class Plan:
     """Numerical notes of the engine, as in `Numerics`."""
 
 
-def plan_of(convolution: Convolution) -> Plan:
+def plan_of(convolution: FusedConvolution) -> Plan:
     """Returns the plan that cuDNN expects to be the fastest.
 
     Raises:
@@ -69,12 +69,12 @@ def plan_of(convolution: Convolution) -> Plan:
 
 
 @lru_cache(_MOST_PLANS)
-def _planned(convolution: Convolution, library: Cudnn, properties: bytes) -> Plan:
-    with Descriptors(library) as descriptors:
-        device = descriptors.new(Kind.DEVICE_PROPERTIES)
+def _planned(convolution: FusedConvolution, library: Cudnn, properties: bytes) -> Plan:
+    with OwnedDescriptors(library) as descriptors:
+        device = descriptors.new(DescriptorKind.DEVICE_PROPERTIES)
         device.text(Attribute.DEVICE_JSON, properties).finalize()
         graph = graph_of(descriptors, convolution)
-        planner = _Planner(descriptors, device, graph, _refused(convolution))
+        planner = _EngineSearch(descriptors, device, graph, _refused(convolution))
         plan = next(planner.plans(), None)
     if plan is None:
         raise BackendError(
@@ -84,19 +84,19 @@ def _planned(convolution: Convolution, library: Cudnn, properties: bytes) -> Pla
     return plan
 
 
-def _refused(convolution: Convolution) -> frozenset[int]:
+def _refused(convolution: FusedConvolution) -> frozenset[int]:
     """Returns the notes of engines that are not chosen."""
     is_full = convolution.type_ is DataType.F32 and not convolution.may_round
     return _INACCURATE | _ROUNDING if is_full else _INACCURATE
 
 
 @dataclass
-class _Planner:
+class _EngineSearch:
     """Search for the engines of a graph."""
 
-    descriptors: Descriptors
-    device: Descriptor
-    graph: Descriptor
+    descriptors: OwnedDescriptors
+    device: BackendDescriptor
+    graph: BackendDescriptor
     refused: frozenset[int]
 
     def plans(self) -> Iterator[Plan]:
@@ -107,8 +107,8 @@ class _Planner:
                 if plan is not None:
                     yield plan
 
-    def _configurations(self, mode: int) -> Iterator[Descriptor]:
-        heuristics = self.descriptors.new(Kind.HEURISTICS)
+    def _configurations(self, mode: int) -> Iterator[BackendDescriptor]:
+        heuristics = self.descriptors.new(DescriptorKind.HEURISTICS)
         heuristics.descriptors(Attribute.HEURISTICS_GRAPH, self.graph)
         heuristics.set(Attribute.HEURISTICS_MODE, Type.HEURISTICS_MODE, mode)
         heuristics.descriptors(Attribute.HEURISTICS_DEVICE, self.device)
@@ -117,18 +117,18 @@ class _Planner:
         except BackendError:
             return  # it has no engine in this mode
         most = heuristics.count(Attribute.HEURISTICS_RESULTS, Type.DESCRIPTOR)
-        found = [self.descriptors.new(Kind.ENGINE_CONFIGURATION) for _ in range(most)]
+        found = [self.descriptors.new(DescriptorKind.ENGINE_CONFIGURATION) for _ in range(most)]
         yield from found[: heuristics.find(Attribute.HEURISTICS_RESULTS, found)]
 
-    def _plan(self, configuration: Descriptor) -> Plan | None:
+    def _plan(self, configuration: BackendDescriptor) -> Plan | None:
         """Returns the plan of an engine; `None` if it is not accepted."""
-        engine = self.descriptors.new(Kind.ENGINE)
+        engine = self.descriptors.new(DescriptorKind.ENGINE)
         configuration.find(Attribute.CONFIGURATION_ENGINE, [engine])
         notes = engine.found(Attribute.ENGINE_NUMERICAL_NOTES, Type.NUMERICAL_NOTE, _MOST_NOTES)
         behavior = engine.found(Attribute.ENGINE_BEHAVIOR_NOTES, Type.BEHAVIOR_NOTE, _MOST_NOTES)
         if COMPILED_AT_RUN_TIME in behavior or not self.refused.isdisjoint(notes):
             return None
-        plan = self.descriptors.new(Kind.PLAN)
+        plan = self.descriptors.new(DescriptorKind.PLAN)
         plan.descriptors(Attribute.PLAN_CONFIGURATION, configuration)
         plan.descriptors(Attribute.PLAN_DEVICE, self.device)
         try:

@@ -11,8 +11,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from byoc_mlir.backends.cudnn.constants import Attribute, Kind, Type
-from byoc_mlir.backends.cudnn.descriptors import Descriptors
+from byoc_mlir.backends.cudnn.constants import Attribute, DescriptorKind, Type
+from byoc_mlir.backends.cudnn.descriptors import OwnedDescriptors
 from byoc_mlir.backends.cudnn.library import Cudnn, load_cudnn
 from byoc_mlir.errors import BackendError
 from byoc_mlir.nvidia.driver import ORDINAL
@@ -52,8 +52,8 @@ def _saved(path: Path) -> bytes:
 @cache
 def _of_gpu(library: Cudnn, identity: str) -> bytes:
     """Returns the properties of the GPU; its identity is the key of the cache."""
-    with Descriptors(library) as descriptors:
-        device = descriptors.new(Kind.DEVICE_PROPERTIES)
+    with OwnedDescriptors(library) as descriptors:
+        device = descriptors.new(DescriptorKind.DEVICE_PROPERTIES)
         device.set(Attribute.DEVICE_NUMBER, Type.INT32, ORDINAL).finalize()
         return device.found_text(Attribute.DEVICE_JSON)
 

@@ -20,7 +20,7 @@ from byoc_mlir.backends.cudnn.calls import (
     RUN,
     shared_functions,
 )
-from byoc_mlir.backends.cudnn.convolutions import Call, call_of
+from byoc_mlir.backends.cudnn.convolutions import ConvolutionCall, call_of
 from byoc_mlir.backends.cudnn.library import CUDNN, load_cudnn
 from byoc_mlir.backends.cudnn.plans import plan_of
 from byoc_mlir.backends.inner_buffers import inner_addresses, inner_offsets, named_addresses
@@ -51,7 +51,7 @@ def _region_code(region: FuncOp, shared: ModuleBuilder) -> NativeCode:
     Raises:
         BackendError: cuDNN has no plan for a convolution.
     """
-    code = _RegionCode(region)
+    code = _ConvolutionCode(region)
     code.define_load()
     define_open(code.module, region.sym_name.data)
     code.define_unload()
@@ -72,7 +72,7 @@ def _region_code(region: FuncOp, shared: ModuleBuilder) -> NativeCode:
     )
 
 
-class _RegionCode:
+class _ConvolutionCode:
     def __init__(self, region: FuncOp):
         self.module = ModuleBuilder()
         self._symbol, self._region = region.sym_name.data, region
@@ -138,7 +138,7 @@ class _RegionCode:
         function.finish(function.integer(0, i32))
         return name
 
-    def _numbers(self, function: FunctionBuilder, call: Call) -> SSAValue:
+    def _numbers(self, function: FunctionBuilder, call: ConvolutionCall) -> SSAValue:
         """Returns the address of the numbers of a plan's tensors."""
         roles = tuple(call.operands)
         name = "_".join((self._symbol, "numbers", *(role.name.lower() for role in roles)))

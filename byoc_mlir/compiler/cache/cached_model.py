@@ -54,29 +54,6 @@ class ModelEntry:
 
 
 @dataclass(frozen=True)
-class FileDigests:
-    """Digests of data files in a cache.
-
-    A file has the same content as long as its status is the same, so it is hashed once.
-    """
-
-    cache: Cache
-
-    def read(self, identity: tuple[int, ...]) -> str | None:
-        """Returns the digest of a file, or `None` if it is not known."""
-        container = self.cache.read(self._key(identity))
-        found = None if container is None else container.document.get("sha256")
-        return found if isinstance(found, str) else None
-
-    def write(self, identity: tuple[int, ...], sha256: str) -> None:
-        """Stores the digest of a file."""
-        self.cache.write(self._key(identity), {"sha256": sha256})
-
-    def _key(self, identity: tuple[int, ...]) -> str:
-        return digest("file", *identity)
-
-
-@dataclass(frozen=True)
 class CachedModel:
     """Model in a cache, with the options of its compilation."""
 
@@ -163,8 +140,7 @@ class CachedModel:
         if self.external is None:
             return None
         try:
-            known = FileDigests(self.cache)
-            return {name: self.external.digest(name, known) for name in names}
+            return {name: self.external.digest(name, self.cache.digests) for name in names}
         except InvalidModelError:
             return None  # the compiler says what is wrong with it
 

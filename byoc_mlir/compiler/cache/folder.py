@@ -7,6 +7,7 @@ counts as a cache miss.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -14,10 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
 from byoc_mlir.errors import ArtifactError, ByocError, InvalidArtifactError, UnsafeCacheError
-from byoc_mlir.files import open_regular
+from byoc_mlir.files import identity_of, open_regular
 from byoc_mlir.runtime.files.container import Container, read_container, write_container
 from byoc_mlir.runtime.files.serialise import Blob, Json
 from byoc_mlir.warned import warn_user
@@ -32,6 +33,13 @@ _KEY = "key"
 """Field of each document with the entry's key, as a file's name may change."""
 _ABANDONED_SECONDS = 3600.0
 """Seconds after which an unfinished file must belong to a process that was killed."""
+
+_USED_SECONDS = 3600.0
+"""Seconds for which a file counts as just used: its time stamp stays, and with it the digest that
+is known for its status."""
+
+_LARGE_BYTES = 1 << 20
+"""Bytes of a file that takes longer to hash than its known digest takes to read."""
 
 Folder: TypeAlias = str | Path | Literal[False] | None
 """Folder of the cache; `False` for no cache; `None` for `$BYOC_CACHE_DIR`, or else the user's
@@ -104,30 +112,45 @@ class Cache:
             _warn_once(f"nothing is cached: {error}; {FOLDER_VARIABLE} names another folder")
             return None
 
-    def read(self, key: str, is_hashed: bool = True) -> Container | None:
+    @property
+    def digests(self) -> FileDigests:
+        """Returns the digests of files that the cache has."""
+        return FileDigests(self)
+
+    def read(self, key: str) -> Container | None:
         """Reads an entry; returns `None` if there is none.
 
-        Deletes entries that are damaged, renamed, or that other users may have written.
-
-        Args:
-            is_hashed: False to skip the hash's verification, for an entry that this process has
-                just written.
+        Deletes entries that are damaged, renamed, or that other users may have written. A large
+        entry is hashed only if its status changed, or if it was not used for an hour.
         """
         path = self._path(key)
         try:
             with open_regular(path, os.O_NOFOLLOW) as file:
                 if not _is_own(os.fstat(file.fileno())):
                     raise PermissionError
-                container = read_container(file, path.name, is_hashed)
+                container = self._container(file, path.name)
                 if container.document.pop(_KEY, None) != key:
                     raise InvalidArtifactError(f"'{path.name}' is an entry with another name")
+                return container
         except FileNotFoundError:
             return None
         except (OSError, ArtifactError):
             self.delete(key)
             return None
-        with suppress(OSError):  # a folder that is only read serves as well
-            os.utime(path)
+
+    def _container(self, file: BinaryIO, name: str) -> Container:
+        """Reads a file, and marks it as used."""
+        status = os.fstat(file.fileno())
+        if status.st_mtime < time.time() - _USED_SECONDS:
+            with suppress(OSError):  # a folder that is only read serves as well
+                os.utime(file.fileno())
+            status = os.fstat(file.fileno())
+        if status.st_size < _LARGE_BYTES:
+            return read_container(file, name)
+        known = self.digests.read(identity_of(status))
+        container = read_container(file, name, known)
+        if known != container.digest and os.access(self.folder, os.W_OK):
+            self.digests.write(identity_of(status), container.digest)
         return container
 
     def write(
@@ -144,9 +167,12 @@ class Cache:
                 kept.
         """
         try:
-            write_container(
-                self._path(key), {**document, _KEY: key}, blobs, check=check, mode=0o600
-            )
+            path = self._path(key)
+            named = {**document, _KEY: key}
+            sha256 = write_container(path, named, blobs, check=check, mode=0o600)
+            status = path.stat()
+            if status.st_size >= _LARGE_BYTES:
+                self.digests.write(identity_of(status), sha256)
             self._prune()
         except OSError as error:
             _warn_once(f"nothing is cached: '{self.folder}' cannot be written: {error.strerror}")
@@ -181,6 +207,29 @@ class Cache:
             if entry.is_abandoned or (entry.is_complete and excess > 0):
                 _delete(entry.path)
                 excess -= entry.size
+
+
+@dataclass(frozen=True)
+class FileDigests:
+    """Digests of data files and of the cache's own large files, as entries of the cache.
+
+    A file has the same content as long as its status is the same, so it is hashed once.
+    """
+
+    cache: Cache
+
+    def read(self, identity: tuple[int, ...]) -> str | None:
+        """Returns the digest of a file, or `None` if it is not known."""
+        container = self.cache.read(self._key(identity))
+        found = None if container is None else container.document.get("sha256")
+        return found if isinstance(found, str) else None
+
+    def write(self, identity: tuple[int, ...], sha256: str) -> None:
+        """Stores the digest of a file."""
+        self.cache.write(self._key(identity), {"sha256": sha256})
+
+    def _key(self, identity: tuple[int, ...]) -> str:
+        return hashlib.sha256(repr(("file", *identity)).encode()).hexdigest()
 
 
 def is_switched_on(kept: Kept) -> bool:

@@ -47,8 +47,6 @@ class StoredWeights:
         self._cache = cache
         self._places: dict[str, StoredWeight] = {}
         self._packs: dict[str, tuple[Array, ...]] = {}
-        self._written: set[str] = set()
-        """Keys of the packs that this process wrote."""
 
     def write(
         self, weights: Mapping[str, Array], check: Callable[[], None]
@@ -66,7 +64,6 @@ class StoredWeights:
             key, blobs = digest("weights", new), list[Blob]()
             arrays = encode(tuple(large[name] for name in new), blobs)
             self._cache.write(key, {"arrays": arrays}, blobs, check)
-            self._written.add(key)
             self._places |= {name: StoredWeight(key, number) for number, name in enumerate(new)}
         return {name: self._places[name] for name in large}
 
@@ -92,7 +89,7 @@ class StoredWeights:
 
     def _pack(self, key: str) -> tuple[Array, ...] | None:
         if key not in self._packs:
-            container = self._cache.read(key, is_hashed=key not in self._written)
+            container = self._cache.read(key)
             if container is None:
                 return None
             try:

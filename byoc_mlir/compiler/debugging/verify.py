@@ -192,7 +192,7 @@ def examine(
     others = [name for name in whole.outputs if name not in compared]
     note = f"not compared, as they are no tensors: {', '.join(others)}" if others else ""
     verification = Verification(oracle, outputs, note=note)
-    search = _Search(comparer, request, inputs)
+    search = _PartSearch(comparer, request, inputs)
     if not verification.agrees:
         verification = search.searched(verification)
     elif asked.nodes:
@@ -209,7 +209,7 @@ def _as_given(info: TensorInfo, value: Any) -> Any:
     return value if isinstance(info, StructureInfo) else np.asarray(value, info.dtype)
 
 
-class _Search:
+class _PartSearch:
     """Search for the smallest part of a model that differs."""
 
     def __init__(self, comparer: Comparer, request: Request, inputs: Mapping[str, Any]):

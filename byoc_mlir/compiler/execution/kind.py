@@ -34,7 +34,7 @@ Maker: TypeAlias = Callable[[Source, Compilation, PartCompiler], LoadedNode | No
 
 
 @dataclass(frozen=True)
-class Kind:
+class ModelKind:
     """Kind of models, with the function that compiles them; it is imported for such models only."""
 
     suggested_by: Callable[[ModelProto], bool]

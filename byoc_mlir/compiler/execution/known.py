@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from byoc_mlir.artifact import write
 from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
 from byoc_mlir.compiler.cache.stored_programs import StoredPrograms
-from byoc_mlir.compiler.execution.programs import ModelPrograms, loaded_leaf
-from byoc_mlir.compiler.garbage import modules_imported
+from byoc_mlir.compiler.execution.programs import ModelPrograms, compiler_imported, loaded_leaf
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.execution.node import LoadedNode
@@ -73,11 +72,8 @@ def compile_here(request: Request, cached: CachedModel | None) -> Executable:
     The import takes most of a second. A process whose models come from the cache, or from another
     process, does not need it.
     """
-    with modules_imported():
-        from byoc_mlir.dialects.late_formats import formats_parsed_late
-
-        with formats_parsed_late():
-            from byoc_mlir.compiler.execution.model import compile_model
+    with compiler_imported():
+        from byoc_mlir.compiler.execution.model import compile_model
 
     executable = compile_model(request, cached)
     return_freed_memory()

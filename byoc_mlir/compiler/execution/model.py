@@ -10,14 +10,12 @@ from onnx import ModelProto
 
 from byoc_mlir.artifact import write
 from byoc_mlir.compiler.cache.cached_model import CachedModel
-from byoc_mlir.compiler.execution.kind import Compilation, Kind, Maker
-from byoc_mlir.compiler.execution.programs import leaf_of_source
-from byoc_mlir.compiler.garbage import modules_imported
+from byoc_mlir.compiler.execution.kind import Compilation, Maker, ModelKind
+from byoc_mlir.compiler.execution.programs import compiler_imported, leaf_of_source
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
-from byoc_mlir.dialects.late_formats import formats_parsed_late
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.stages.suggestions import (
     has_loops,
@@ -57,11 +55,11 @@ def _stages() -> Maker:
     return in_stages
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind(is_structured, _structures),
-    Kind(may_have_strings, _strings),
-    Kind(has_loops, _loops),
-    Kind(may_have_stages, _stages),
+KINDS: tuple[ModelKind, ...] = (
+    ModelKind(is_structured, _structures),
+    ModelKind(may_have_strings, _strings),
+    ModelKind(has_loops, _loops),
+    ModelKind(may_have_stages, _stages),
 )
 """Kinds of models that are no leaf, in the order in which they are tried. For the parts of a model,
 only the kinds after its own are tried. Structures come first, since the other kinds know only
@@ -80,8 +78,7 @@ def compile_model(request: Request, cached: CachedModel | None = None) -> Execut
         return _executable(*read_model(request), cached)
 
 
-@modules_imported()
-@formats_parsed_late()
+@compiler_imported()
 def read_model(request: Request) -> tuple[Source, CompileOptions]:
     """Reads the model of a request."""
     with ir_boundary("read"), limited(request.limits):
@@ -121,7 +118,7 @@ def _check_whole(options: CompileOptions) -> None:
         )
 
 
-def _node(source: Source, compilation: Compilation, kinds: tuple[Kind, ...]) -> LoadedNode:
+def _node(source: Source, compilation: Compilation, kinds: tuple[ModelKind, ...]) -> LoadedNode:
     """Returns the node of the execution plan for a model: of the first kind that applies, else a
     leaf.
     """

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from byoc_mlir.boundary import raise_if_strict
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.stored_programs import StoredPrograms
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.errors import DeviceMemoryError, InputValuesNeededError
+from byoc_mlir.errors import (
+    CompilationError,
+    DeviceMemoryError,
+    InputValuesNeededError,
+    UndecidedSizeError,
+)
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.execution.leaf import MOST_GENERIC, LoadedLeaf
 from byoc_mlir.runtime.plan import Leaf, leaf_of
@@ -23,7 +30,6 @@ from byoc_mlir.warned import noted_warnings, warn_user
 if TYPE_CHECKING:
     from byoc_mlir.compiler.options import CompileOptions
     from byoc_mlir.compiler.source import Source
-    from byoc_mlir.compiler.specialise import ModelCompiler
 
 MAX_VALUE_ELEMENTS = 4096
 """Maximum number of elements of an input that is compiled in if shapes depend on its values. Larger
@@ -34,26 +40,44 @@ Reader: TypeAlias = "Callable[[], tuple[Source, CompileOptions]]"
 """Function that reads a model, which takes time and imports the compiler."""
 
 
+@contextmanager
+def compiler_imported() -> Generator[None]:
+    """Imports modules of the compiler without garbage collection, and without parsing the formats
+    of ops.
+
+    A model whose programs are all in the cache needs none of these modules.
+    """
+    with modules_imported():
+        from byoc_mlir.dialects.late_formats import formats_parsed_late
+
+        with formats_parsed_late():
+            yield
+
+
 class ModelPrograms:
     """Programs of a model; see `runtime.execution.leaf.Programs`.
 
     Args:
         read: function that reads the model, when the first program is compiled.
         stored: programs in the cache; `None` if it keeps nothing.
-        problems: earlier problems, for the report.
+        problems: earlier problems, for the report; with some, sizes are compiled in.
     """
 
     def __init__(self, read: Reader, stored: StoredPrograms | None, problems: Sequence[str] = ()):
         self._read = read
         self._problems = problems
         self._stored = stored
-        self._compiler: ModelCompiler | None = None
+        self._model: tuple[Source, CompileOptions] | None = None
         self.value_inputs: Sequence[str] = () if stored is None else stored.entry.value_inputs
 
     def program(
         self, shapes: Mapping[str, Shape], arrays: Mapping[str, Array] | None = None
     ) -> Program:
-        """Returns the program for inputs of these shapes, with the values that shapes depend on."""
+        """Returns the program for inputs of these shapes, with the values that shapes depend on.
+
+        Raises:
+            InputValuesNeededError: shapes depend on values that are not known, or on large inputs.
+        """
         if arrays is None and self.value_inputs and self._stored is not None:
             raise InputValuesNeededError((), self.value_inputs)
         while True:
@@ -74,7 +98,7 @@ class ModelPrograms:
         """
         stored = self._stored
         if stored is None:
-            return self._compiler_now().generic(shapes)
+            return self._compiled_generic(shapes)
         if stored.entry.needs_numbers:
             return None
         for number in range(MOST_GENERIC):
@@ -114,7 +138,7 @@ class ModelPrograms:
 
     def _made(self, shapes: Mapping[str, Shape], values: Mapping[str, Array], key: str) -> Program:
         with noted_warnings() as said:
-            program = self._compiler_now().program(shapes, values)
+            program = self._compiled(shapes, values)
         if self._stored is None:
             return program
         self._stored.write(key, program, tuple(said))
@@ -124,30 +148,55 @@ class ModelPrograms:
         self, shapes: Mapping[str, Shape], key: str, stored: StoredPrograms, is_first: bool
     ) -> Program | None:
         with noted_warnings() as said:
-            program = self._compiler_now().generic(shapes)
+            program = self._compiled_generic(shapes)
         if program is not None:
             stored.write(key, program, tuple(said))
         elif is_first:
             stored.change_entry(replace(stored.entry, needs_numbers=True))
         return program
 
-    def _compiler_now(self) -> ModelCompiler:
-        if self._compiler is None:
-            self._compiler = _compiler(*self._read(), self._problems)
-        return self._compiler
+    def _compiled(self, shapes: Mapping[str, Shape], values: Mapping[str, Array]) -> Program:
+        source, options = self._read_once()
+        with compiler_imported():
+            from byoc_mlir.compiler.pipeline import build_program
+
+        program = build_program(source, shapes, values, options, self._problems)
+        source.tensors.check_unchanged()
+        return program
+
+    def _compiled_generic(self, shapes: Mapping[str, Shape]) -> Program | None:
+        """Compiles a shape-polymorphic program of the host, if the options allow it.
+
+        After a failure, each set of shapes is compiled separately, which also reports the model's
+        errors. Only `UndecidedSizeError` is an expected failure; other errors are defects.
+        """
+        source, options = self._read_once()
+        if self._problems or not _may_be_generic(options):
+            return None
+        with compiler_imported():
+            from byoc_mlir.compiler.dynamic import build_dynamic
+
+        try:
+            program = build_dynamic(source, shapes, replace(options, targets=()))
+        except (UndecidedSizeError, CompilationError) as error:
+            if isinstance(error, CompilationError):
+                raise_if_strict(error)
+            self._problems = (f"a program for each set of shapes is compiled: {error}",)
+            return None
+        source.tensors.check_unchanged()
+        return program
+
+    def _read_once(self) -> tuple[Source, CompileOptions]:
+        if self._model is None:
+            self._model = self._read()
+        return self._model
 
 
-@modules_imported()
-def _compiler(source: Source, options: CompileOptions, problems: Sequence[str]) -> ModelCompiler:
-    """Returns the compiler of a model.
-
-    It is imported here, since a fully cached model does not need it.
-    """
-    from byoc_mlir.dialects.late_formats import formats_parsed_late
-
-    with formats_parsed_late():
-        from byoc_mlir.compiler.specialise import ModelCompiler
-    return ModelCompiler(source, options, problems)
+def _may_be_generic(options: CompileOptions) -> bool:
+    """True if the user named no backend, and no precision for one."""
+    if not options.targets:
+        return True
+    return options.is_default and options.precision == "f32"
 
 
 def _is_data(array: Array) -> bool:

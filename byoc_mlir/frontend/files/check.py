@@ -6,7 +6,8 @@ The checks are written in Python, so that a hostile model is refused before C++ 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import onnx
@@ -198,37 +199,49 @@ def _check_functions(model: onnx.ModelProto) -> None:
             _check_attributes(node)
             for subgraph in subgraphs(node):
                 _check_graph(subgraph, defined)
-    heights: dict[FunctionKey, int] = {}
-    for function in (model.graph, *model.functions):
-        _check_calls(function.node, bodies, heights, ())
+    calls: dict[FunctionKey, _Below] = {}
+    called = _check_calls(model.graph.node, bodies, calls, ())
+    current_limits().check("body_nodes", called.nodes, "nodes of functions, expanded")
+    for function in model.functions:
+        _check_calls(function.node, bodies, calls, ())
+
+
+@dataclass(frozen=True)
+class _Below:
+    """Graphs and functions below some nodes."""
+
+    height: int
+    """Depth of nested graphs and called functions."""
+    nodes: int
+    """Number of nodes of called functions, each counted as often as it is called."""
 
 
 def _check_calls(
-    nodes: Iterable[onnx.NodeProto],
+    nodes: Sequence[onnx.NodeProto],
     bodies: Mapping[FunctionKey, onnx.FunctionProto],
-    heights: dict[FunctionKey, int],
+    calls: dict[FunctionKey, _Below],
     stack: tuple[FunctionKey | None, ...],
-) -> int:
-    """Returns the depth of nested graphs and called functions below some nodes.
+) -> _Below:
+    """Returns the depth and the number of nodes below some nodes.
 
     Args:
-        heights: depths of the functions visited so far; `_check_calls` extends it.
+        calls: what is below a call of each function visited so far; `_check_calls` extends it.
         stack: the functions that enclose the nodes, and `None` for each enclosing graph.
     """
     limits = current_limits()
     limits.check("nesting", len(stack), "nested functions and graphs")
-    height = 0
+    height = count = 0
     for node in nodes:
         key = called_function(node)
         if key in stack:
             chain = " -> ".join(name for _, name, _ in (*filter(None, stack), key))
             raise InvalidModelError(f"functions of the model call each other without end: {chain}")
-        if key in bodies and key not in heights:
-            inner = _check_calls(bodies[key].node, bodies, heights, (*stack, key))
-            heights[key] = inner + 1
-        below = [
-            _check_calls(one.node, bodies, heights, (*stack, None)) + 1 for one in subgraphs(node)
-        ]
-        height = max(height, heights.get(key, 0), *below, 0)
+        if key in bodies and key not in calls:
+            inner = _check_calls(bodies[key].node, bodies, calls, (*stack, key))
+            calls[key] = _Below(inner.height + 1, inner.nodes + len(bodies[key].node))
+        graphs = [_check_calls(one.node, bodies, calls, (*stack, None)) for one in subgraphs(node)]
+        called = calls.get(key, _Below(0, 0))
+        height = max(height, called.height, *(graph.height + 1 for graph in graphs), 0)
+        count += called.nodes + sum(graph.nodes for graph in graphs)
     limits.check("nesting", len(stack) + height, "nested functions and graphs")
-    return height
+    return _Below(height, count)

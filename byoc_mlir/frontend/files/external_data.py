@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
+from byoc_mlir.files import identity_of
 
 _COARSEST_SECONDS = 2.0
 """Coarsest resolution of time stamps in seconds; two changes within it may have the same stamp."""
@@ -44,13 +45,6 @@ class _Mapped:
             return True
         is_settled = now.st_ctime < self.seconds - _COARSEST_SECONDS
         return False if is_settled and now.st_ctime_ns == then.st_ctime_ns else None
-
-    @property
-    def identity(self) -> tuple[int, ...]:
-        """Returns numbers of the file's status; a change of the content changes one of them."""
-        status = self.status
-        numbers = (status.st_dev, status.st_ino, status.st_size)
-        return (*numbers, status.st_mtime_ns, status.st_ctime_ns)
 
     def identifies(self) -> bool:
         """True if the identity stands for the content that is mapped: it did not change since, and
@@ -122,10 +116,11 @@ class ExternalFiles:
         data = self.data(location, "the model")
         if location not in self._digests:
             mapped = self._files[location]
-            found = None if known is None else known.read(mapped.identity)
+            identity = identity_of(mapped.status)
+            found = None if known is None else known.read(identity)
             self._digests[location] = found or hashlib.sha256(data).hexdigest()
             if known is not None and found is None and mapped.identifies():
-                known.write(mapped.identity, self._digests[location])
+                known.write(identity, self._digests[location])
         return self._digests[location]
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     n, x = Loop <body = (i, c, carried, x) { n = Add (i, 0); … }> (10, c, 0, x)
     ```
     """
-    inner = Body(loop, graph)
+    inner = BoundedBody(loop, graph)
     counters = list(inner.counters())
     most = min((count for count in inner.counts(counters)), default=None)
     given = graph.number(loop.input[0]) if loop.input[0] else None
@@ -79,7 +79,7 @@ def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     yield from read_outside(loop, carried)
 
 
-class Body:
+class BoundedBody:
     """Body of a loop, with queries for its counters and known scalars."""
 
     def __init__(self, loop: NodeProto, outer: Graph):

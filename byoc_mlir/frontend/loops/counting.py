@@ -24,7 +24,7 @@ from onnx import (
 
 from byoc_mlir.frontend.graphs import with_nodes
 from byoc_mlir.frontend.inferred import graph_outline, inferred_graph
-from byoc_mlir.frontend.loops.bounded import Body, bounded, is_bounded
+from byoc_mlir.frontend.loops.bounded import BoundedBody, bounded, is_bounded
 from byoc_mlir.frontend.loops.ends import body_of
 from byoc_mlir.frontend.loops.values import Graph, read_outside, unchanged
 
@@ -76,7 +76,7 @@ class _Counting:
 
 def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     """Yields the nodes that replace a loop; if it has no counter, the loop itself."""
-    body = Body(loop, graph)
+    body = BoundedBody(loop, graph)
     counting = _counting(loop, body, graph)
     prefix = f"{loop.output[0] or loop.name}.counted"
     bound, first, count = (f"{prefix}.{what}" for what in ("bound", "first", "count"))
@@ -95,7 +95,7 @@ def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     yield from read_outside(loop, carried)
 
 
-def _counting(loop: NodeProto, body: Body, graph: Graph) -> _Counting | None:
+def _counting(loop: NodeProto, body: BoundedBody, graph: Graph) -> _Counting | None:
     """Returns the counter's range of a loop that runs while a counter is below a bound.
 
     The condition must hold for the first iteration as well. Returns `None` for other loops.

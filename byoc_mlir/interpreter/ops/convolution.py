@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.interpreter.convolution import Convolution
+from byoc_mlir.interpreter.convolution import ConvolutionSizes
 from byoc_mlir.interpreter.folding import LEAST, MOST
 from byoc_mlir.interpreter.kept_weights import KeptWeights
 from byoc_mlir.interpreter.ops.errors import NotInterpretedError
@@ -92,7 +92,7 @@ class Conv:
         self, x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis]
     ) -> Array:
         data, results, group = _channels_last(x), len(weights), x.shape[1] // weights.shape[1]
-        sizes = Convolution(
+        sizes = ConvolutionSizes(
             data.shape,
             (group, results // group, *weights.shape[1:]),
             (len(x), *(axis.count for axis in axes), results),

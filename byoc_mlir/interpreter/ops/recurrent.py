@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from byoc_mlir.interpreter.kept_weights import KeptWeights
-from byoc_mlir.interpreter.lstm import Layer, LstmPrimitive
+from byoc_mlir.interpreter.lstm import LstmPrimitive, LstmSizes
 from byoc_mlir.interpreter.ops.errors import NotInterpretedError
 from byoc_mlir.interpreter.products import matmul
 from byoc_mlir.numpy_ops.recurrent import gru_step, lstm_step
@@ -148,7 +148,7 @@ class _Lstm:
         states = [_initial(state, layout, shape) for state in (h, c)]
         if sequences.lengths is None:
             steps, rows, features = sequences.x.shape
-            primitive = Layer(steps, rows, features, hidden, direction).primitive()
+            primitive = LstmSizes(steps, rows, features, hidden, direction).primitive()
             if primitive is not None:
                 results = self._run_primitive(primitive, sequences.x, (w, r, b), states)
                 return _with_layout(layout, *results)

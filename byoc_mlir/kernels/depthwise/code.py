@@ -60,10 +60,10 @@ def _define_lines(module: ModuleBuilder, variant: DepthwiseVariant, strips: Stri
     if module.has(name):
         return name
     variants = [replace(variant, pixels=size) for size in strips.sizes if size]
-    kernels = [_Kernels.define(module, one) for one in variants]
+    kernels = [_StripKernels.define(module, one) for one in variants]
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
-    lines = _Lines(function, slots, _parameters(function, slots))
+    lines = _RowLoops(function, slots, _parameters(function, slots))
     function.loop(
         function.subtract(end, begin),
         lambda index: lines.write(function.add(begin, index), kernels, strips),
@@ -73,7 +73,7 @@ def _define_lines(module: ModuleBuilder, variant: DepthwiseVariant, strips: Stri
 
 
 @dataclass(frozen=True)
-class _Kernels:
+class _StripKernels:
     """Micro-kernels for strips of one length: one for strips within the row, one for strips with
     padding at the sides.
     """
@@ -83,13 +83,13 @@ class _Kernels:
     padded: str
 
     @staticmethod
-    def define(module: ModuleBuilder, variant: DepthwiseVariant) -> _Kernels:
+    def define(module: ModuleBuilder, variant: DepthwiseVariant) -> _StripKernels:
         inside, padded = (define_kernel(module, variant, padded=one) for one in (False, True))
-        return _Kernels(variant, inside, padded)
+        return _StripKernels(variant, inside, padded)
 
 
 @dataclass(frozen=True)
-class _Line:
+class _ResultRow:
     """Row of the result."""
 
     source: SSAValue
@@ -103,14 +103,14 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Lines:
+class _RowLoops:
     """Writer of the loops over rows that one thread runs."""
 
     function: FunctionBuilder
     slots: SSAValue
     parameters: DepthwiseParameters[SSAValue]
 
-    def write(self, number: SSAValue, kernels: Sequence[_Kernels], strips: Strips) -> None:
+    def write(self, number: SSAValue, kernels: Sequence[_StripKernels], strips: Strips) -> None:
         """Generates the code of one row, the longest strips first."""
         function, parameters = self.function, self.parameters
         line = self._line(number, kernels[0].variant)
@@ -119,7 +119,7 @@ class _Lines:
         for one, count in zip(kernels, counts, strict=False):
             state = self._strips(line, one, count, state)
 
-    def _line(self, number: SSAValue, variant: DepthwiseVariant) -> _Line:
+    def _line(self, number: SSAValue, variant: DepthwiseVariant) -> _ResultRow:
         function, parameters = self.function, self.parameters
         add, multiply, subtract = function.add, function.multiply, function.subtract
         image, row = function.divmod(number, parameters.rows)
@@ -139,7 +139,7 @@ class _Lines:
             multiply(first, variant.columns * variant.block),
         )
         source = function.gep(function.pointer(self.slots, Slot.SOURCE), place, variant.element)
-        return _Line(source, subtract(after, first), weights, to)
+        return _ResultRow(source, subtract(after, first), weights, to)
 
     def _steps(self, pixels: SSAValue) -> SSAValue:
         """Computes how many window rows lie within `pixels` rows, or 0 if `pixels` is negative."""
@@ -149,7 +149,7 @@ class _Lines:
         return function.divide(function.add(some, function.subtract(dilation, 1)), dilation)
 
     def _strips(
-        self, line: _Line, kernels: _Kernels, count: SSAValue, start: Sequence[SSAValue]
+        self, line: _ResultRow, kernels: _StripKernels, count: SSAValue, start: Sequence[SSAValue]
     ) -> list[SSAValue]:
         """Generates a loop over strips of one length; returns the position after the last strip."""
         function, parameters = self.function, self.parameters

@@ -103,7 +103,7 @@ def define_units(module: ModuleBuilder, variant: IntegerGemmVariant) -> str:
     finish = Finish.told(
         function, unit.lanes, variant.epilogue, parameters.bytes, narrows=unit.narrows
     )
-    units = _Units(function, variant, arguments, parameters, aside, finish)
+    units = _UnitLoops(function, variant, arguments, parameters, aside, finish)
     function.loop(
         function.subtract(end, begin), lambda index: units.write(function.add(begin, index))
     )
@@ -132,7 +132,7 @@ class _Columns:
 
 
 @dataclass(frozen=True)
-class _Units:
+class _UnitLoops:
     """Writer of the loops over units that one thread runs."""
 
     function: FunctionBuilder

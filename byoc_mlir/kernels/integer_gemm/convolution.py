@@ -39,7 +39,7 @@ _BEFORE = len(CentringParameters.__dataclass_fields__) + 2
 
 
 @dataclass(frozen=True)
-class _Told(Generic[T]):
+class _ConvolutionParameters(Generic[T]):
     """Run-time parameters of the convolution, which precede the GEMM's."""
 
     centring: CentringParameters[T]
@@ -196,13 +196,13 @@ class IntegerConvolution:
         )
         return KernelCode(define, (*words(self._told()), *self._gemm.parameters()))
 
-    def _told(self) -> _Told[int]:
+    def _told(self) -> _ConvolutionParameters[int]:
         gemm = self._gemm
         centring = CentringParameters[int].of(
             self.zero_point, self.shape, self.begins, self.ends, gemm.left_channels
         )
         columns = -(-gemm.columns // LINE_WORDS) * LINE_WORDS
-        return _Told(centring, self._lines, columns)
+        return _ConvolutionParameters(centring, self._lines, columns)
 
 
 def define_convolution(
@@ -233,9 +233,9 @@ def define_convolution(
 
 def _told(
     function: FunctionBuilder, slots: SSAValue
-) -> tuple[_Told[SSAValue], IntegerGemmParameters[SSAValue]]:
+) -> tuple[_ConvolutionParameters[SSAValue], IntegerGemmParameters[SSAValue]]:
     address = function.pointer(slots, Slot.PARAMETERS)
-    told = read(function, address, _Told[SSAValue])
+    told = read(function, address, _ConvolutionParameters[SSAValue])
     return told, read(function, function.slot(address, _BEFORE), IntegerGemmParameters[SSAValue])
 
 

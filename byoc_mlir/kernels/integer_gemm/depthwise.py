@@ -48,7 +48,7 @@ _HALVES, _INTERLEAVED = 2, 8
 
 
 @dataclass(frozen=True)
-class _Told(Generic[T]):
+class _DepthwiseParameters(Generic[T]):
     """Run-time parameters: sizes, and distances in elements of the centred source."""
 
     centring: CentringParameters[T]
@@ -166,12 +166,12 @@ class DepthwiseOfBytes:
         """Returns the code; `Slot.WEIGHTS` holds the result of `pack`, and there is no bias."""
         return KernelCode(partial(_define, variant=self.variant), words(self._told()))
 
-    def _told(self) -> _Told[int]:
+    def _told(self) -> _DepthwiseParameters[int]:
         images, _, _, channels = self.shape
         (lines, pixels), (rows, columns) = self._padded, self._result
         line = pixels * channels
         epilogue: BytesParameters[int] = self.epilogue.parameters()  # pyright: ignore
-        return _Told(
+        return _DepthwiseParameters(
             centring=CentringParameters[int].of(
                 self.zero_point, self.shape, self.begins, self.ends, channels
             ),
@@ -249,8 +249,8 @@ def _define(module: ModuleBuilder, *, variant: _Variant) -> str:
     return variant.name
 
 
-def _read(function: FunctionBuilder, slots: SSAValue) -> _Told[SSAValue]:
-    return read(function, function.pointer(slots, Slot.PARAMETERS), _Told[SSAValue])
+def _read(function: FunctionBuilder, slots: SSAValue) -> _DepthwiseParameters[SSAValue]:
+    return read(function, function.pointer(slots, Slot.PARAMETERS), _DepthwiseParameters[SSAValue])
 
 
 def _define_rows(module: ModuleBuilder, name: str, variant: _Variant) -> str:
@@ -261,19 +261,19 @@ def _define_rows(module: ModuleBuilder, name: str, variant: _Variant) -> str:
         function.pointer(slots, slot)
         for slot in (Slot.WORKSPACE, Slot.WEIGHTS, Slot.RESIDUAL, Slot.RESULT)
     )
-    code = _Rows(function, variant, _read(function, slots), *pointers)
+    code = _RowCode(function, variant, _read(function, slots), *pointers)
     function.loop(function.subtract(end, begin), lambda at: code.write(function.add(begin, at)))
     function.finish()
     return name
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _RowCode:
     """Writer of the code for a result row."""
 
     function: FunctionBuilder
     variant: _Variant
-    told: _Told[SSAValue]
+    told: _DepthwiseParameters[SSAValue]
     source: SSAValue
     weights: SSAValue
     residual: SSAValue

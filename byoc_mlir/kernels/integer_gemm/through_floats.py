@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class _BytesTold(Generic[T]):
+class _BytesParameters(Generic[T]):
     """Run-time parameters for bytes: those that the `f32` algorithm does not have."""
 
     zero_point: T
@@ -41,11 +41,11 @@ class _BytesTold(Generic[T]):
 
 
 @dataclass(frozen=True)
-class _Told(Generic[T]):
+class _ThroughFloatsParameters(Generic[T]):
     """Run-time parameters: the `f32` algorithm's, then those for bytes."""
 
     algorithm: WinogradParameters[T]
-    bytes: _BytesTold[T]
+    bytes: _BytesParameters[T]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Bytes(Pixels):
 
     def source(self, vectors: Vectors, parameters: SSAValue) -> PixelSource:
         function = vectors.function
-        told = read(function, parameters, _Told[SSAValue]).bytes
+        told = read(function, parameters, _ThroughFloatsParameters[SSAValue]).bytes
         extend = llvm.SExtOp if self.is_signed else llvm.ZExtOp
 
         def zero_point(element: IntegerType) -> SSAValue:
@@ -95,7 +95,7 @@ class _Bytes(Pixels):
         self, vectors: Vectors, parameters: SSAValue, biases: SSAValue
     ) -> Callable[[SSAValue], Finishing]:
         function = vectors.function
-        told = read(function, parameters, _Told[SSAValue]).bytes
+        told = read(function, parameters, _ThroughFloatsParameters[SSAValue]).bytes
         finish = Finish.told(function, vectors.lanes, self.epilogue, told.bytes)
         offsets = function.gep(biases, told.outputs)
 
@@ -159,7 +159,7 @@ class ThroughFloats:
     def code(self, threads: int) -> KernelCode:
         """Returns the code; `Slot.WEIGHTS` holds the result of `pack`, and there is no bias."""
         kernel = self.kernel.code_for(_Bytes(self.is_signed, self.epilogue), threads)
-        told = _BytesTold(
+        told = _BytesParameters(
             self.zero_point,
             math.prod(self.kernel.weights_shape),
             self.kernel.convolution.outputs,
@@ -179,7 +179,9 @@ def _define(module: ModuleBuilder, *, kernel: KernelCode) -> str:
         return name
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
-    told = read(function, function.pointer(slots, Slot.PARAMETERS), _Told[SSAValue]).bytes
+    told = read(
+        function, function.pointer(slots, Slot.PARAMETERS), _ThroughFloatsParameters[SSAValue]
+    ).bytes
     scales = function.gep(function.pointer(slots, Slot.WEIGHTS), told.weights)
     pointers = function.stack_slots(len(Slot))
     for slot in Slot:

@@ -140,7 +140,7 @@ class LowerConvolutions(ModulePass):
             if ALGORITHM not in op.attributes:
                 continue
             chain, weight = chain_of(op), op.weight
-            result = _Writer(chain, _kernel_of(chain), max(self.threads, 1), module).write()
+            result = _CallBuilder(chain, _kernel_of(chain), max(self.threads, 1), module).write()
             result.name_hint = chain.result.name_hint
             chain.result.replace_all_uses_with(result)
             for done in reversed(chain.ops):
@@ -177,7 +177,7 @@ def _scheduled(op: ConvOp, kernel: ConvolutionKernel) -> Scheduled:
 
 
 @dataclass(frozen=True)
-class _Writer:
+class _CallBuilder:
     """Builder of a kernel's call, inserted before the last op of its chain."""
 
     chain: ConvolutionChain

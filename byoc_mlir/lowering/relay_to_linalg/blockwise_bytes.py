@@ -7,7 +7,7 @@ are summed as integers in a block.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects import arith, llvm, vector
 from xdsl.dialects.builtin import (
@@ -26,7 +26,11 @@ from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
-from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import BlockwiseSizes, Buffers, FewRows
+from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
+    BlockwiseForm,
+    BlockwiseSizes,
+    FewRows,
+)
 
 _CHUNK_BYTES = 16
 _FEWEST_BYTES = 8
@@ -41,79 +45,70 @@ _ROUNDING = 1.5 * 2**23
 sum."""
 
 
-def takes_bytes(sizes: BlockwiseSizes) -> bool:
-    """True if `FewRowsOfBytes` has code for these sizes: sums of two products fit 16 bits."""
-    return sizes.codes > 1 and sizes.bytes >= _FEWEST_BYTES
+def takes_bytes(form: BlockwiseForm) -> bool:
+    """True if `FewRowsOfBytes` has code for these weights: sums of two products fit 16 bits."""
+    return form.codes > 1 and form.bytes >= _FEWEST_BYTES
 
 
-def rounded_lanes(sizes: BlockwiseSizes) -> int:
+def rounded_lanes(form: BlockwiseForm) -> int:
     """Returns the lanes of the sums of `FewRowsOfBytes`."""
-    return min(_CHUNK_BYTES, sizes.bytes) // 2
-
-
-@dataclass(frozen=True)
-class RoundedData:
-    """Memory for the rounded data of few rows."""
-
-    ordered: SSAValue
-    """Bytes in the order of the codes, `[rows, steps]`."""
-    starts: SSAValue
-    """Sums with which blocks start, `[rows, blocks, rounded_lanes]`."""
-    factors: SSAValue
-    """Scales, `[rows, blocks]`."""
+    return min(_CHUNK_BYTES, form.bytes) // 2
 
 
 class FewRowsOfBytes(FewRows):
-    """Kernel for few rows of data that is rounded to bytes."""
+    """Kernel for few rows of data that is rounded to bytes.
+
+    Further memory is for bytes in the order of the codes `[rows, steps]`, sums with which blocks
+    start `[rows, blocks, rounded_lanes]`, and scales `[rows, blocks]`.
+    """
+
+    NAME = "few_of_bytes"
+    MEMORY = (i8, f32, f32)
 
     def __init__(
         self,
         code: LoopWriter,
+        form: BlockwiseForm,
         sizes: BlockwiseSizes,
-        buffers: Buffers,
-        rounded: RoundedData,
-        *,
-        one_zero: bool,
+        buffers: Sequence[SSAValue],
     ):
-        chunks = replace(sizes, vector_lanes=_CHUNK_BYTES)
-        super().__init__(code, chunks, buffers, rounded.starts, one_zero=one_zero)
-        self.ordered = code.flat(rounded.ordered)
-        self._factors = code.flat(rounded.factors)
-        self.total_type = VectorType(f32, [self.sizes.lanes // 2])
-        self._bytes_type = VectorType(i8, [self.sizes.lanes])
-        self._pair_type = VectorType(i8, [2 * self.sizes.lanes])
-        self._sum_type = VectorType(i32, [self.sizes.lanes // 2])
+        super().__init__(code, replace(form, vector_lanes=_CHUNK_BYTES), sizes, buffers)
+        self.ordered, self.starts, self._factors = buffers[-len(self.MEMORY) :]
+        self.total_type = VectorType(f32, [self.form.lanes // 2])
+        self._bytes_type = VectorType(i8, [self.form.lanes])
+        self._pair_type = VectorType(i8, [2 * self.form.lanes])
+        self._sum_type = VectorType(i32, [self.form.lanes // 2])
 
-    def order_data(self) -> None:
+    def order_data(self, first: Index, count: Index) -> None:
         """Emits the rounding of the data, and the sums that take the zero points into account."""
-        code, sizes = self.code, self.sizes
-        with code.loop(sizes.rows * sizes.blocks) as loop:
-            first = self.times(loop.counter, sizes.block)
+        code, form = self.code, self.form
+        with self.blocks_of(first, count) as block:
+            begin = self.times(block, form.block)
 
             def larger(chunk: Index, found: Sums) -> Sums:
-                at = self.plus(first, self.times(chunk, sizes.chunk))
+                at = self.plus(begin, self.times(chunk, form.chunk))
                 return [self._largest([*found, *map(self._magnitude, self.parts(at))])]
 
             (most,) = self.over_chunks([self.zero], larger)
             most = self._largest_lane(most)
             factor = self.product(most, code.emit(splat(1 / _MOST, self.numbers)))
             zero_lane = code.emit(vector.ExtractOp(factor, [0], f32))
-            code.store(zero_lane, self._factors, loop.counter)
+            code.store(zero_lane, self._factors, block)
             divisor = self._largest([most, code.emit(splat(_SMALLEST, self.numbers))])
             inverse = code.emit(arith.DivfOp(code.emit(splat(_MOST, self.numbers)), divisor))
 
             def rounded(chunk: Index, totals: Sums) -> Sums:
-                at = self.plus(first, self.times(chunk, sizes.chunk))
+                at = self.plus(begin, self.times(chunk, form.chunk))
                 (total,) = totals
                 for place, part in enumerate(self.parts(at)):
                     number = self._rounded(self.product(part, inverse))
-                    self.store(self._byte(number), self.ordered, self.plus(at, place * sizes.lanes))
+                    self.store(self._byte(number), self.ordered, self.plus(at, place * form.lanes))
                     total = code.emit(arith.AddfOp(total, self._value(number)))
                 return [total]
 
             (total,) = self.over_chunks([self.zero], rounded)
             start = self.start(self._halved(total))
-            self.store(start, self.starts, self.times(loop.counter, sizes.lanes // 2))
+            self.store(start, self.starts, self.times(block, form.lanes // 2))
 
     def _magnitude(self, value: SSAValue) -> SSAValue:
         return self._largest([value, self.code.emit(arith.NegfOp(value))])
@@ -126,7 +121,7 @@ class FewRowsOfBytes(FewRows):
 
     def _largest_lane(self, value: SSAValue) -> SSAValue:
         """Emits the maximum of a vector's lanes, in all lanes."""
-        lanes, distance = self.sizes.lanes, self.sizes.lanes // 2
+        lanes, distance = self.form.lanes, self.form.lanes // 2
         while distance:
             mask = DenseArrayBase.from_list(i64, [(n + distance) % lanes for n in range(lanes)])
             other = self.code.emit(vector.ShuffleOp(value, value, mask, result_type=self.numbers))
@@ -139,9 +134,9 @@ class FewRowsOfBytes(FewRows):
 
     def _byte(self, rounded: SSAValue) -> SSAValue:
         """Emits the lowest bytes of numbers."""
-        bytes_ = VectorType(i8, [4 * self.sizes.lanes])
+        bytes_ = VectorType(i8, [4 * self.form.lanes])
         bits = self.code.emit(vector.BitcastOp(rounded, bytes_))
-        lowest = DenseArrayBase.from_list(i64, range(0, 4 * self.sizes.lanes, 4))
+        lowest = DenseArrayBase.from_list(i64, range(0, 4 * self.form.lanes, 4))
         return self.code.emit(vector.ShuffleOp(bits, bits, lowest, result_type=self._bytes_type))
 
     def _value(self, rounded: SSAValue) -> SSAValue:
@@ -149,7 +144,7 @@ class FewRowsOfBytes(FewRows):
 
     def _halved(self, value: SSAValue) -> SSAValue:
         """Emits the sums of the lower and the upper lanes."""
-        half = self.sizes.lanes // 2
+        half = self.form.lanes // 2
         masks = (DenseArrayBase.from_list(i64, range(n, n + half)) for n in (0, half))
         lower, upper = (
             self.code.emit(vector.ShuffleOp(value, value, mask, result_type=self.total_type))
@@ -165,14 +160,14 @@ class FewRowsOfBytes(FewRows):
 
     def block(self, units: Sequence[Index], rows: Sequence[Index]) -> Sums:
         """Emits the dot products of a block of each unit with each row, less the zero points."""
-        code, sizes, lanes = self.code, self.sizes, self.sizes.lanes
-        code_starts = [self.times(unit, sizes.bytes) for unit in units]
-        data_starts = [self.times(row, sizes.block) for row in rows]
+        code, form, lanes = self.code, self.form, self.form.lanes
+        code_starts = [self.times(unit, form.bytes) for unit in units]
+        data_starts = [self.times(row, form.block) for row in rows]
 
         def added(chunk: Index, sums: Sums) -> Sums:
-            at, data_at = self.times(chunk, lanes), self.times(chunk, sizes.chunk)
+            at, data_at = self.times(chunk, lanes), self.times(chunk, form.chunk)
             codes = [self._pairs(self.plus(start, at)) for start in code_starts]
-            for pair in range(sizes.codes // 2):
+            for pair in range(form.codes // 2):
                 offset = self.plus(data_at, 2 * pair * lanes)
                 numbers = [
                     self.vector(self.ordered, self.plus(start, offset), self._pair_type)
@@ -191,7 +186,7 @@ class FewRowsOfBytes(FewRows):
             self.vector(self.starts, self.times(row, lanes // 2), self.total_type) for row in rows
         ]
         starts = [start for _ in units for start in starts]
-        if not self.one_zero:
+        if not self.form.one_zero:
             zeros = [self.repeated(code.load(self.zeros, unit), self.total_type) for unit in units]
             starts = list(map(self.product, (zero for zero in zeros for _ in rows), starts))
         values = [code.emit(llvm.SIToFPOp(total, self.total_type)) for total in sums]
@@ -199,7 +194,7 @@ class FewRowsOfBytes(FewRows):
 
     def _pairs(self, at: Index) -> list[SSAValue]:
         """Emits the codes in a chunk of bytes, those at two neighbouring places in one vector."""
-        code, bits = self.code, self.sizes.bits
+        code, bits = self.code, self.form.bits
         packed = code.emit(vector.BitcastOp(self.packed(at), self._bytes_type))
         mask = code.emit(_whole(2**bits - 1, self._bytes_type))
         parts: list[SSAValue] = []
@@ -207,7 +202,7 @@ class FewRowsOfBytes(FewRows):
             distance = code.emit(_whole(offset, self._bytes_type))
             shifted = code.emit(arith.ShRUIOp(packed, distance)) if offset else packed
             parts.append(code.emit(arith.AndIOp(shifted, mask)))
-        both = DenseArrayBase.from_list(i64, range(2 * self.sizes.lanes))
+        both = DenseArrayBase.from_list(i64, range(2 * self.form.lanes))
         return [
             code.emit(vector.ShuffleOp(*pair, both, result_type=self._pair_type))
             for pair in zip(parts[::2], parts[1::2], strict=True)

@@ -3,59 +3,64 @@
 They read weights as ONNX stores them: the codes of a unit follow each other, and a byte holds the
 codes of neighbouring elements. So weights are never copied. Instead, the data is put in the order
 in which a vector of bytes gives the codes: first the elements of the low bits of all lanes, then
-those of the next bits. Groups of units are distributed among threads.
+those of the next bits.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
 
-from xdsl.dialects import arith, vector
+from xdsl.dialects import arith, func, vector
 from xdsl.dialects.builtin import (
     DenseArrayBase,
+    IndexType,
     IntegerType,
     Signedness,
+    StringAttr,
     VectorType,
     f32,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
+from byoc_mlir.abi import KERNEL, VECTORISED
 from byoc_mlir.dialects import host
-from byoc_mlir.dims import Size
-from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.gemm import Sums
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
-from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
+from byoc_mlir.lowering.linalg_to_loops.micro_kernels import buffer_type, splat, tile_function
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE, multiply_add
 
 PANEL = 16
 """Units that a thread claims at a time."""
 
-_TILE_UNITS = 4
 _WIDE_LANES = 16
 """Lanes of vectors of which a processor has 32 registers."""
 
 _UNROLLED_CHUNKS = 4
 _BYTE = IntegerType(8, Signedness.UNSIGNED)
+ELEMENTS = (f32, _BYTE, f32, f32, f32, f32)
+"""Elements of the buffers of all functions."""
+
 _ADD = vector.CombiningKindAttr(vector.CombiningKindFlag.ADD)
 
 
 @dataclass(frozen=True)
-class BlockwiseSizes:
-    """Sizes of a GEMM; each `block` of elements of a unit has a scale, and takes `bytes` bytes."""
+class BlockwiseForm:
+    """Form of a GEMM's weights; each block of elements of a unit has a scale, and takes `bytes`
+    bytes.
+    """
 
-    rows: Size
-    units: int
-    blocks: int
     bytes: int
     bits: int
-    usual_rows: int
-    """Number of rows for which code is optimised."""
     vector_lanes: int
     """Number of `f32` in a register."""
+    one_zero: bool
+    """True if all blocks have the same zero point."""
 
     @property
     def block(self) -> int:
@@ -66,10 +71,6 @@ class BlockwiseSizes:
     def codes(self) -> int:
         """Returns the number of codes in a byte."""
         return 8 // self.bits
-
-    @property
-    def steps(self) -> int:
-        return self.blocks * self.block
 
     @property
     def lanes(self) -> int:
@@ -95,62 +96,95 @@ class BlockwiseSizes:
 
 
 @dataclass(frozen=True)
-class Buffers:
-    """Buffers of a kernel, all dense."""
+class BlockwiseFunction:
+    """Function for a part of a GEMM.
 
-    data: SSAValue
-    """Data, `[rows, steps]`."""
-    codes: SSAValue
-    """Weights, `[units, blocks, bytes]`."""
-    scales: SSAValue
-    """Scales, `[units, blocks]`."""
-    zeros: SSAValue
-    """Zero points, of the shape of the scales, or `[1, 1]`."""
-    output: SSAValue
-    """Result, `[rows, units]`."""
-    ordered: SSAValue
-    """Memory for the data in the order of the codes, `[rows, steps]`."""
+    It takes all buffers, the sizes, and a range: of rows whose data it puts in order, or of units
+    that it computes. So one function serves all GEMMs of a form.
+    """
+
+    writer: type[BlockwiseWriter]
+    form: BlockwiseForm
+    rows: int | None
+    """Number of rows of few rows that are computed together; `None` if it is not known."""
+    tile: int
+    """Units of a tile; 0 for the order of the data."""
+
+    @property
+    def name(self) -> str:
+        """Returns the name of the function."""
+        form = self.form
+        zero = "_one_zero" * form.one_zero
+        rows = "" if self.rows is None else f"_{self.rows}_rows"
+        part = f"_units_{self.tile}" if self.tile else "_order"
+        return f"blockwise_{form.bits}_bits_{form.block}{zero}_{self.writer.NAME}{rows}{part}"
+
+    def function(self) -> func.FuncOp:
+        """Returns the function."""
+        return _function(self).clone()
+
+
+@lru_cache(maxsize=64)
+def _function(part: BlockwiseFunction) -> func.FuncOp:
+    """Returns a clone of a cached function, in a third of the time of building one."""
+    buffers = [*map(buffer_type, (*ELEMENTS, *part.writer.MEMORY))]
+
+    def write(code: LoopWriter, args: Sequence[SSAValue]) -> None:
+        rows, units, blocks, first, count = args[len(buffers) :]
+        sizes = BlockwiseSizes(rows if part.rows is None else part.rows, units, blocks)
+        writer = part.writer(code, part.form, sizes, args[: len(buffers)])
+        if part.tile:
+            writer.panel(first, count, part.tile)
+        else:
+            writer.order_data(first, count)
+
+    made = tile_function(part.name, [*buffers, *[IndexType()] * 5], write)
+    del made.attributes[VECTORISED]  # LLVM optimises the loads of scales
+    made.attributes[KERNEL] = StringAttr(part.name)
+    return made
+
+
+@dataclass(frozen=True)
+class BlockwiseSizes:
+    """Sizes of a GEMM."""
+
+    rows: Index
+    units: Index
+    blocks: Index
+    """Number of blocks of a unit."""
 
 
 class BlockwiseWriter(ABC):
-    """Base of the kernels: order of the data, and distribution of the units."""
+    """Base of the functions' code.
+
+    Its buffers are dense: data `[rows, steps]`, codes `[units, blocks, bytes]`, scales `[units,
+    blocks]`, zero points of the same shape or `[1, 1]`, the result `[rows, units]`, memory for the
+    data in the order of the codes `[rows, steps]`, and `MEMORY`.
+    """
+
+    NAME: ClassVar[str]
+    MEMORY: ClassVar[Sequence[Attribute]] = ()
+    """Elements of each further buffer."""
 
     def __init__(
-        self, code: LoopWriter, sizes: BlockwiseSizes, buffers: Buffers, *, one_zero: bool
+        self,
+        code: LoopWriter,
+        form: BlockwiseForm,
+        sizes: BlockwiseSizes,
+        buffers: Sequence[SSAValue],
     ):
         self.code = code
+        self.form = form
         self.sizes = sizes
-        self.data, self.bytes, self.scales, self.zeros, self.output, self.ordered = map(
-            code.flat,
-            (
-                *(buffers.data, buffers.codes, buffers.scales, buffers.zeros),
-                *(buffers.output, buffers.ordered),
-            ),
-        )
-        self.one_zero = one_zero
-        self.numbers = VectorType(f32, [sizes.lanes])
+        self.data, self.bytes, self.scales, self.zeros, self.output, self.ordered = buffers[
+            : len(ELEMENTS)
+        ]
+        self.numbers = VectorType(f32, [form.lanes])
         self.zero = code.emit(splat(0.0, self.numbers))
 
-    def write(self) -> None:
-        """Emits the kernel; units are computed on all threads if there is enough work."""
-        sizes = self.sizes
-        self.order_data()
-        full = sizes.units - sizes.units % _TILE_UNITS
-        work = sizes.usual_rows * sizes.units * sizes.steps / ASSUMED.block_products
-        if work >= ASSUMED.parallel_cycles and full > PANEL:
-            with self.code.parallel([full], [PANEL], cycles=work) as (first,):
-                count = self.code.minimum(self.plus(full, self.times(first, -1)), PANEL)
-                self.panel(first, count, _TILE_UNITS)
-        elif full:
-            with self.code.loop(full, step=PANEL) as loop:
-                count = self.code.minimum(self.plus(full, self.times(loop.counter, -1)), PANEL)
-                self.panel(loop.counter, count, _TILE_UNITS)
-        if full < sizes.units:
-            self.panel(full, sizes.units - full, 1)
-
     @abstractmethod
-    def order_data(self) -> None:
-        """Emits the preparation of the data."""
+    def order_data(self, first: Index, count: Index) -> None:
+        """Emits the preparation of the data of some rows."""
 
     @abstractmethod
     def panel(self, first: Index, count: Index, tile: int) -> None:
@@ -158,7 +192,7 @@ class BlockwiseWriter(ABC):
 
     def over_chunks(self, sums: Sums, added: Callable[[Index, Sums], Sums]) -> Sums:
         """Emits the chunks of a block; `added` adds the chunk of a number to some sums."""
-        chunks = self.sizes.chunks
+        chunks = self.form.chunks
         if chunks > _UNROLLED_CHUNKS:
             with self.code.loop(chunks, sums) as loop:
                 loop.carry(added(loop.counter, loop.carried))
@@ -169,11 +203,11 @@ class BlockwiseWriter(ABC):
 
     def parts(self, at: Index) -> list[SSAValue]:
         """Emits the data of a chunk, the elements for the same bits of all bytes together."""
-        sizes = self.sizes
-        chunk = self.vector(self.data, at, VectorType(f32, [sizes.chunk]))
-        if sizes.codes == 1:
+        form = self.form
+        chunk = self.vector(self.data, at, VectorType(f32, [form.chunk]))
+        if form.codes == 1:
             return [chunk]
-        places = [range(place, sizes.chunk, sizes.codes) for place in range(sizes.codes)]
+        places = [range(place, form.chunk, form.codes) for place in range(form.codes)]
         masks = [DenseArrayBase.from_list(i64, lanes) for lanes in places]
         return [
             self.code.emit(vector.ShuffleOp(chunk, chunk, mask, result_type=self.numbers))
@@ -182,7 +216,7 @@ class BlockwiseWriter(ABC):
 
     def unpacked(self, at: Index) -> list[SSAValue]:
         """Emits the codes in a chunk of bytes as values, from the low bits on."""
-        code, bits = self.code, self.sizes.bits
+        code, bits = self.code, self.form.bits
         packed = self.packed(at)
         return [
             code.emit(host.CodesOp(packed, offset, bits, self.numbers))
@@ -191,7 +225,7 @@ class BlockwiseWriter(ABC):
 
     def packed(self, at: Index) -> SSAValue:
         """Emits the load of a chunk of bytes."""
-        return self.vector(self.bytes, at, VectorType(_BYTE, [self.sizes.lanes]))
+        return self.vector(self.bytes, at, VectorType(_BYTE, [self.form.lanes]))
 
     def vector(self, buffer: SSAValue, at: Index, type_: VectorType | None = None) -> SSAValue:
         """Emits the load of a vector."""
@@ -211,7 +245,7 @@ class BlockwiseWriter(ABC):
 
     def zero_point(self, at: Index) -> SSAValue:
         """Emits the broadcast of the zero point of block `at` of all blocks."""
-        return self.number(self.zeros, 0 if self.one_zero else at)
+        return self.number(self.zeros, 0 if self.form.one_zero else at)
 
     def added_product(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """Emits `lhs * rhs + total`."""
@@ -231,9 +265,9 @@ class BlockwiseWriter(ABC):
             )
         )
 
-    def times(self, value: Index, factor: int) -> Index:
+    def times(self, value: Index, factor: Index) -> Index:
         """Emits `value * factor`."""
-        return self.code.scale_index(value, factor)
+        return self.code.product(value, factor)
 
     def plus(self, *values: Index) -> Index:
         """Emits the sum of indices."""
@@ -248,47 +282,55 @@ class FewRows(BlockwiseWriter):
 
     Each code is loaded once, and multiplied with all rows, in registers. The MACs of the bare codes
     are summed per block, and scaled afterwards. For a symbolic number of rows, the kernel computes
-    one row after the other.
+    one row after the other. Further memory `[rows, blocks, lanes]` is for the sums with which
+    blocks start.
     """
+
+    NAME = "few"
+    MEMORY = (f32,)
 
     def __init__(
         self,
         code: LoopWriter,
+        form: BlockwiseForm,
         sizes: BlockwiseSizes,
-        buffers: Buffers,
-        starts: SSAValue,
-        *,
-        one_zero: bool,
+        buffers: Sequence[SSAValue],
     ):
-        """Takes memory `[rows, blocks, lanes]` for the sums with which blocks start."""
-        super().__init__(code, sizes, buffers, one_zero=one_zero)
-        self.starts = code.flat(starts)
+        super().__init__(code, form, sizes, buffers)
+        self.starts = buffers[len(ELEMENTS)]
         self.total_type = self.numbers
         """Type of the sums of a unit and a row."""
 
-    def order_data(self) -> None:
+    def order_data(self, first: Index, count: Index) -> None:
         """Emits the order of the data, and the sums that take the zero points into account."""
-        code, sizes = self.code, self.sizes
-        with code.loop(sizes.rows * sizes.blocks) as loop:
-            first = self.times(loop.counter, sizes.block)
+        code, form = self.code, self.form
+        with self.blocks_of(first, count) as block:
+            start = self.times(block, form.block)
 
             def ordered(chunk: Index, totals: Sums) -> Sums:
-                at = self.plus(first, self.times(chunk, sizes.chunk))
+                at = self.plus(start, self.times(chunk, form.chunk))
                 (total,) = totals
                 for place, part in enumerate(self.parts(at)):
-                    self.store(part, self.ordered, self.plus(at, place * sizes.lanes))
+                    self.store(part, self.ordered, self.plus(at, place * form.lanes))
                     total = code.emit(arith.AddfOp(total, part, CONTRACT))
                 return [total]
 
             (total,) = self.over_chunks([self.zero], ordered)
-            self.store(self.start(total), self.starts, self.times(loop.counter, sizes.lanes))
+            self.store(self.start(total), self.starts, self.times(block, form.lanes))
+
+    @contextmanager
+    def blocks_of(self, first: Index, count: Index) -> Generator[Index]:
+        """Emits a loop over the blocks of some rows, and yields their numbers."""
+        before = self.times(first, self.sizes.blocks)
+        with self.code.loop(self.times(count, self.sizes.blocks)) as loop:
+            yield self.plus(before, loop.counter)
 
     def start(self, total: SSAValue) -> SSAValue:
         """Emits the sum of a block times the negative zero point, or minus one if blocks have their
         own.
         """
         factor = self.code.emit(splat(-1.0, self.total_type))
-        if self.one_zero:
+        if self.form.one_zero:
             zero = self.repeated(self.code.load(self.zeros, 0), self.total_type)
             factor = self.product(factor, zero)
         return self.product(factor, total)
@@ -335,19 +377,19 @@ class FewRows(BlockwiseWriter):
             units: numbers of the units' blocks among all blocks.
             rows: numbers of the rows' blocks.
         """
-        sizes, lanes = self.sizes, self.sizes.lanes
+        form, lanes = self.form, self.form.lanes
         starts = [self.vector(self.starts, self.times(row, lanes)) for row in rows]
         sums = [start for _ in units for start in starts]
-        if not self.one_zero:
+        if not self.form.one_zero:
             zeros = [self.zero_point(unit) for unit in units for _ in rows]
             sums = list(map(self.product, zeros, sums))
-        code_starts = [self.times(unit, sizes.bytes) for unit in units]
-        data_starts = [self.times(row, sizes.block) for row in rows]
+        code_starts = [self.times(unit, form.bytes) for unit in units]
+        data_starts = [self.times(row, form.block) for row in rows]
 
         def added(chunk: Index, sums: Sums) -> Sums:
-            at, data_at = self.times(chunk, lanes), self.times(chunk, sizes.chunk)
+            at, data_at = self.times(chunk, lanes), self.times(chunk, form.chunk)
             codes = [self.unpacked(self.plus(start, at)) for start in code_starts]
-            for place in range(sizes.codes):
+            for place in range(form.codes):
                 offset = self.plus(data_at, place * lanes)
                 numbers = [
                     self.vector(self.ordered, self.plus(start, offset)) for start in data_starts

@@ -8,7 +8,6 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.dims import Size, floordiv
 from byoc_mlir.kernels.gemm import Sums
 from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import PANEL, BlockwiseWriter
@@ -25,47 +24,47 @@ class ManyRows(BlockwiseWriter):
     them.
     """
 
-    def order_data(self) -> None:
+    NAME = "many"
+
+    @property
+    def steps(self) -> Index:
+        """Emits the number of steps."""
+        return self.times(self.sizes.blocks, self.form.block)
+
+    def order_data(self, first: Index, count: Index) -> None:
         """Emits the order of the data."""
-        code, sizes = self.code, self.sizes
-        chunks = sizes.steps // sizes.chunk
-        with code.parallel([sizes.rows], cycles=sizes.usual_rows * sizes.steps) as (row,):
-            start = self.times(row, sizes.steps)
-            with code.loop(chunks) as loop:
-                at = self.plus(start, self.times(loop.counter, sizes.chunk))
-                for place, part in enumerate(self.parts(at)):
-                    self.store(part, self.ordered, self.plus(at, place * sizes.lanes))
+        code, form = self.code, self.form
+        start, chunks = self.times(first, self.steps), form.block // form.chunk
+        with code.loop(self.times(self.times(count, self.sizes.blocks), chunks)) as loop:
+            at = self.plus(start, self.times(loop.counter, form.chunk))
+            for place, part in enumerate(self.parts(at)):
+                self.store(part, self.ordered, self.plus(at, place * form.lanes))
 
     def panel(self, first: Index, count: Index, tile: int) -> None:
-        code, sizes = self.code, self.sizes
-        most = min(sizes.blocks, max(1, _UNPACKED_STEPS // sizes.block))
-        weights = code.emit(memref.AllocaOp.get(f32, 64, [most * sizes.block * PANEL]))
+        code, form, sizes = self.code, self.form, self.sizes
+        most = max(1, _UNPACKED_STEPS // form.block)
+        weights = code.emit(memref.AllocaOp.get(f32, 64, [most * form.block * PANEL]))
+        whole = self.times(code.quotient(sizes.rows, form.tile_rows), form.tile_rows)
         with code.loop(sizes.blocks, step=most) as loop:
-            blocks: Index = most
-            if sizes.blocks % most:
-                blocks = code.minimum(self.plus(sizes.blocks, self.times(loop.counter, -1)), most)
+            blocks = code.minimum(self.plus(sizes.blocks, self.times(loop.counter, -1)), most)
             with code.loop(count) as unit, code.loop(blocks) as block:
                 target = self.plus(self.times(unit.counter, most), block.counter)
                 unit_start = self.times(self.plus(first, unit.counter), sizes.blocks)
                 number = self.plus(unit_start, loop.counter, block.counter)
-                self._unpack(number, weights, self.times(target, sizes.block))
-            part = _Part(weights, loop.counter, blocks, most * sizes.block, first, count, tile)
-            full = floordiv(sizes.rows, sizes.tile_rows) * sizes.tile_rows
-            with code.loop(full, step=sizes.tile_rows) as rows:
-                self._rows(part, rows.counter, sizes.tile_rows)
-            self._rest(part, full, sizes.rows - full)
+                self._unpack(number, weights, self.times(target, form.block))
+            part = _BlockRange(weights, loop.counter, blocks, most * form.block, first, count, tile)
+            with code.loop(whole, step=form.tile_rows) as rows:
+                self._rows(part, rows.counter, form.tile_rows)
+            self._rest(part, whole)
 
-    def _rest(self, part: _Part, first: Size, rows: Size) -> None:
-        """Emits the rows after the whole tiles; for a symbolic number, a tile for each bit of the
-        number.
-        """
-        if isinstance(rows, int):
-            if rows:
-                self._rows(part, first, rows)
-            return
-        code, number = self.code, self.code.index(rows)
-        before: Index = first
+    def _rest(self, part: _BlockRange, first: Index) -> None:
+        """Emits the rows after the whole tiles: a tile for each bit of their number."""
+        code = self.code
+        number = code.index(self.plus(self.sizes.rows, self.times(first, -1)))
+        before = first
         for bit in _REST_ROWS:
+            if bit >= self.form.tile_rows:
+                continue
             has_tile = code.bits(number, bit)
             with code.if_positive(has_tile):
                 self._rows(part, before, bit)
@@ -73,39 +72,38 @@ class ManyRows(BlockwiseWriter):
 
     def _unpack(self, block: Index, target: SSAValue, first: Index) -> None:
         """Emits the dequantisation of block `block` of all blocks to `target`, from `first` on."""
-        sizes = self.sizes
+        form = self.form
         scale, zero = self.number(self.scales, block), self.zero_point(block)
-        start = self.times(block, sizes.bytes)
+        start = self.times(block, form.bytes)
 
         def unpacked(chunk: Index, sums: Sums) -> Sums:
-            codes = self.unpacked(self.plus(start, self.times(chunk, sizes.lanes)))
-            at = self.plus(first, self.times(chunk, sizes.chunk))
+            codes = self.unpacked(self.plus(start, self.times(chunk, form.lanes)))
+            at = self.plus(first, self.times(chunk, form.chunk))
             for place, value in enumerate(codes):
                 shifted = self.code.emit(arith.SubfOp(value, zero, CONTRACT))
                 weight = self.product(shifted, scale)
-                self.store(weight, target, self.plus(at, place * sizes.lanes))
+                self.store(weight, target, self.plus(at, place * form.lanes))
             return sums
 
         self.over_chunks([], unpacked)
 
-    def _rows(self, part: _Part, first: Index, rows: int) -> None:
+    def _rows(self, part: _BlockRange, first: Index, rows: int) -> None:
         """Emits the MACs of some rows with all units of `part`."""
         with self.code.loop(part.count, step=part.tile) as group:
             self._tile(part, range(rows), first, group.counter)
 
-    def _tile(self, part: _Part, rows: range, first_row: Index, first_unit: Index) -> None:
+    def _tile(self, part: _BlockRange, rows: range, first_row: Index, first_unit: Index) -> None:
         """Emits the MACs of some rows with `part.tile` units, and adds them to the output."""
-        code, sizes = self.code, self.sizes
-        first_step = self.times(part.first, sizes.block)
+        code, form = self.code, self.form
+        first_step, distance = self.times(part.first, form.block), self.steps
         data = [
-            self.plus(self.times(self.plus(first_row, row), sizes.steps), first_step)
-            for row in rows
+            self.plus(self.times(self.plus(first_row, row), distance), first_step) for row in rows
         ]
         weights = [
             self.times(self.plus(first_unit, unit), part.stride) for unit in range(part.tile)
         ]
-        steps = self.times(part.blocks, sizes.block)
-        with code.loop(steps, [self.zero] * (len(rows) * part.tile), step=sizes.lanes) as loop:
+        steps = self.times(part.blocks, form.block)
+        with code.loop(steps, [self.zero] * (len(rows) * part.tile), step=form.lanes) as loop:
             numbers = [self.vector(self.ordered, self.plus(at, loop.counter)) for at in data]
             totals: list[SSAValue] = []
             for unit, at in enumerate(weights):
@@ -120,7 +118,7 @@ class ManyRows(BlockwiseWriter):
         nothing = code.emit(arith.ConstantOp(FloatAttr(0.0, f32)))
         places = [
             self.plus(
-                self.times(self.plus(first_row, row), sizes.units), part.unit, first_unit, unit
+                self.times(self.plus(first_row, row), self.sizes.units), part.unit, first_unit, unit
             )
             for unit in range(part.tile)
             for row in rows
@@ -132,7 +130,7 @@ class ManyRows(BlockwiseWriter):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _BlockRange:
     """Range of dequantised blocks of some units."""
 
     weights: SSAValue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects import arith, tensor
@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
+    ModuleOp,
     StringAttr,
     TensorType,
     i32,
@@ -24,6 +25,7 @@ from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.utils import split_dynamic_index_list
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.dynamic_buffers import SizeOp
@@ -42,6 +44,9 @@ from byoc_mlir.dialects.relay.shape import surely_same
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, signless
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
+
+if TYPE_CHECKING:
+    from byoc_mlir.lowering.linalg_to_loops.micro_kernels import AnyTile
 
 _V: TypeAlias = SSAValue
 Body: TypeAlias = (
@@ -118,6 +123,13 @@ class LinalgBuilder:
         """Inserts an op."""
         op.location = self._op.location
         self._block.insert_op_before(op, self._op)
+
+    def define(self, kernel: AnyTile) -> None:
+        """Adds the function of a micro-kernel to the module, unless the module has it."""
+        module = self._op.get_toplevel_object()
+        assert isinstance(module, ModuleOp)
+        if SymbolTable.lookup_symbol(module, kernel.name) is None:
+            module.body.block.add_op(kernel.function())
 
     def constant(self, array: np.ndarray[Any, np.dtype[Any]], name: str) -> SSAValue:
         """Inserts a constant tensor."""

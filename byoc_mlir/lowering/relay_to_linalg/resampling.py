@@ -114,7 +114,7 @@ class _Axis:
     def _source(self, k: Kernel, at: Num) -> Num:
         """Emits the position in the data of an element of the result."""
         scale, size = self._scale_factor(k), self._number(k, self._size)
-        place = _Place(k, at, size, self._number(k, self._new_size), scale, self._part)
+        place = _ResultElement(k, at, size, self._number(k, self._new_size), scale, self._part)
         return _COORDINATES[self._op.coordinate_transformation_mode.data](place)
 
     def _clamped(self, position: Num) -> Num:
@@ -174,7 +174,7 @@ class _Axis:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _ResultElement:
     """Element of the result, with the sizes of its axis, as `f64` values."""
 
     k: Kernel
@@ -194,35 +194,35 @@ class _Place:
         return self.k.select(self.exact_size.equals(1), single, other)
 
 
-def _half_pixel(place: _Place) -> Num:
+def _half_pixel(place: _ResultElement) -> Num:
     return (place.at + 0.5) / place.scale - 0.5
 
 
-def _pytorch_half_pixel(place: _Place) -> Num:
+def _pytorch_half_pixel(place: _ResultElement) -> Num:
     return place.unless_one(-0.5, _half_pixel(place))
 
 
-def _half_pixel_symmetric(place: _Place) -> Num:
+def _half_pixel_symmetric(place: _ResultElement) -> Num:
     rounding = place.new_size / place.exact_size
     return place.size / 2 * (1 - rounding) + _half_pixel(place)
 
 
-def _align_corners(place: _Place) -> Num:
+def _align_corners(place: _ResultElement) -> Num:
     return place.unless_one(0.0, place.at * (place.size - 1) / (place.exact_size - 1))
 
 
-def _asymmetric(place: _Place) -> Num:
+def _asymmetric(place: _ResultElement) -> Num:
     return place.at / place.scale
 
 
-def _crop(place: _Place) -> Num:
+def _crop(place: _ResultElement) -> Num:
     first, last = place.part
     length, end = last - first, place.size - 1
     middle = end * length / 2 + end * first
     return place.unless_one(middle, place.at * length * end / (place.exact_size - 1) + end * first)
 
 
-_COORDINATES: Mapping[str, Callable[[_Place], Num]] = {
+_COORDINATES: Mapping[str, Callable[[_ResultElement], Num]] = {
     "align_corners": _align_corners,
     "asymmetric": _asymmetric,
     "half_pixel": _half_pixel,

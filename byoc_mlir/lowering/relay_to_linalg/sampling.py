@@ -76,7 +76,7 @@ def _weights(x: Num, method: str) -> list[Num | None]:
     return [far(x + 1), near(x), near(1 - x), far(2 - x)]
 
 
-class _Grid:
+class _AxisTaps:
     """Taps of a `grid_sample`, computed separately for each axis."""
 
     def __init__(self, k: Kernel, op: relay.GridSampleOp, sizes: Sequence[int]):
@@ -149,7 +149,7 @@ def _lower_grid_sample(op: relay.GridSampleOp, b: LinalgBuilder) -> Sequence[SSA
     type_ = element if op.method.data == "nearest" else float_type(element)
     batches, channels, *sizes = data.sizes
     rank, coordinates = len(sizes), float_type(grid.type)
-    makers = _Grid(k, op, tuple(map(operator.index, sizes)))
+    makers = _AxisTaps(k, op, tuple(map(operator.index, sizes)))
     taps_of_axis = {"nearest": 1, "linear": 2, "cubic": 4}[op.method.data]
     cost = 20 * rank + channels * taps_of_axis**rank
     with k.loops([batches, *grid.sizes[1:-1]], cost=cost) as (n, *at):

@@ -1,4 +1,4 @@
-"""Lowerings to `llvm` of the `math` ops that the compiler emits.
+"""Lowerings to `llvm` of `math` ops: functions of one float, and other ops that the compiler emits.
 
 An op becomes an intrinsic if LLVM has one, else a call of the C library.
 """
@@ -28,23 +28,20 @@ from byoc_mlir.lowering.to_llvm.types import convert_type
 _SUFFIXES: dict[type[Attribute], str] = {Float32Type: "f", Float64Type: ""}
 
 
-def _library_call(name: str) -> Lowering:
-    """Returns the lowering to a call of the C library: `name` for f64, `namef` for f32 and narrower
-    types.
+def _library_call(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
+    """Emits a call of the C library's function of the op's name: `erf` for f64, `erff` for f32 and
+    narrower types.
     """
-
-    def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
-        result_type = op.results[0].type
-        args = [floats.operand(value, emitter) for value in op.operands]
-        type_ = args[0].type
-        if type(type_) not in _SUFFIXES:
-            raise PassFailedException(
-                f"{op.name} on {result_type} cannot be lowered; accepted are f16, bf16, f32 and f64"
-            )
-        (value,) = emitter.call(name + _SUFFIXES[type(type_)], args, type_)
-        return [floats.result(value, result_type, emitter)]
-
-    return lower
+    result_type = op.results[0].type
+    args = [floats.operand(value, emitter) for value in op.operands]
+    type_ = args[0].type
+    if type(type_) not in _SUFFIXES:
+        raise PassFailedException(
+            f"{op.name} on {result_type} cannot be lowered; accepted are f16, bf16, f32 and f64"
+        )
+    name = op.name.removeprefix("math.") + _SUFFIXES[type(type_)]
+    (value,) = emitter.call(name, args, type_)
+    return [floats.result(value, result_type, emitter)]
 
 
 def _rounding(target: type[Operation]) -> Lowering:
@@ -90,20 +87,25 @@ def _absi(op: math.AbsIOp, emitter: Emitter) -> Sequence[SSAValue]:
 LOWERINGS: Lowerings = {
     math.AbsFOp: float_op(llvm.FAbsOp),
     math.AcosOp: float_op(llvm_intrinsics.AcosOp),
-    math.AcoshOp: _library_call("acosh"),
+    math.AcoshOp: _library_call,
     math.AsinOp: float_op(llvm_intrinsics.AsinOp),
-    math.AsinhOp: _library_call("asinh"),
+    math.AsinhOp: _library_call,
     math.AtanOp: float_op(llvm_intrinsics.AtanOp),
-    math.AtanhOp: _library_call("atanh"),
+    math.AtanhOp: _library_call,
+    math.CbrtOp: _library_call,
     math.CeilOp: _rounding(llvm.FCeilOp),
     math.CopySignOp: float_op(llvm.FCopySignOp),
     math.CosOp: float_op(llvm.FCosOp),
     math.CoshOp: float_op(llvm_intrinsics.CoshOp),
-    math.ErfOp: _library_call("erf"),
+    math.ErfOp: _library_call,
     math.ExpOp: float_op(llvm.FExpOp),
+    math.Exp2Op: float_op(llvm.FExp2Op),
+    math.ExpM1Op: _library_call,
     math.FloorOp: _rounding(llvm.FFloorOp),
     math.LogOp: float_op(llvm.FLogOp),
-    math.Log1pOp: _library_call("log1p"),
+    math.Log10Op: _library_call,
+    math.Log1pOp: _library_call,
+    math.Log2Op: float_op(llvm.FLog2Op),
     math.PowFOp: float_op(llvm.FPowOp),
     math.RoundOp: _rounding(llvm_intrinsics.RoundOp),
     math.RoundEvenOp: _rounding(llvm_intrinsics.RoundEvenOp),

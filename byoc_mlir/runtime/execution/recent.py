@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.plan import NOT_COMPILED
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 CACHED_SHAPES = 16
-"""Number of sets of input shapes for which a model with dynamic shapes stays compiled."""
+"""Number of sets of input shapes for which a model with dynamic shapes, or a segment, stays
+compiled."""
 
 
 class _Closable(Protocol):
@@ -23,11 +23,11 @@ _Value = TypeVar("_Value", bound=_Closable)
 
 
 class Recent(Generic[_Key, _Value]):
-    """LRU cache. Threads create values one at a time; a lookup of a cached value does not wait for
-    them.
+    """LRU cache of `CACHED_SHAPES` values.
+
+    Threads create values one at a time; a lookup of a cached value does not wait for them.
 
     Args:
-        limit: maximum number of values; `CACHED_SHAPES` by default.
         values: values that exist already.
         most_bytes: maximum memory of the values. The value used last stays in any case.
         bytes_of: function that returns the bytes of a value.
@@ -35,19 +35,25 @@ class Recent(Generic[_Key, _Value]):
 
     def __init__(
         self,
-        limit: int | None = None,
         values: Mapping[_Key, _Value] | None = None,
         *,
         most_bytes: int = 0,
         bytes_of: Callable[[_Value], int] = lambda _: 0,
     ):
-        self._limit = CACHED_SHAPES if limit is None else limit
+        self._limit = CACHED_SHAPES
         self._most_bytes, self._bytes_of = most_bytes, bytes_of
         self._lock = ForkSafeLock()
         """Lock that is held briefly, for each access to `_values`."""
         self._making = ForkSafeLock()
         self._values = OrderedDict(values or {})
+        self._latest: tuple[_Key, _Value] | None = None
+        """Value that was used last, with its key."""
         self._closed = False
+
+    def latest(self, key: _Key) -> _Value | None:
+        """Returns the value of a key if it was used last, which takes less time than `get`."""
+        latest = self._latest
+        return latest[1] if latest is not None and latest[0] == key else None
 
     def get(self, key: Callable[[], _Key], make: Callable[[], tuple[_Key, _Value]]) -> _Value:
         """Returns the value of a key.
@@ -73,6 +79,7 @@ class Recent(Generic[_Key, _Value]):
             value = self._values.get(key)
             if value is not None:
                 self._values.move_to_end(key)
+                self._latest = key, value
             return value
 
     def _kept(self, key: _Key, value: _Value) -> _Value:
@@ -81,6 +88,7 @@ class Recent(Generic[_Key, _Value]):
                 value.close()
             self._check_open()
             self._values[key] = value
+            self._latest = key, value
             while len(self._values) > 1 and self._is_too_much():
                 # A call may still be using it: it is freed when the last reference goes.
                 self._values.popitem(last=False)
@@ -94,22 +102,6 @@ class Recent(Generic[_Key, _Value]):
         if self._closed:
             raise ExecutionError("the executable is closed; compile the model again")
 
-    @property
-    def latest(self) -> _Value:
-        """Returns the value that was used last.
-
-        Raises:
-            ExecutionError: there is no value.
-        """
-        with self._lock:
-            if not self._values:
-                raise ExecutionError(f"{NOT_COMPILED} or warmup")
-            return next(reversed(self._values.values()))
-
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
-
     def known(self) -> dict[_Key, _Value]:
         """Returns the current values; the value used last is the last one."""
         with self._lock:
@@ -118,6 +110,6 @@ class Recent(Generic[_Key, _Value]):
     def close(self) -> None:
         """Closes all values; no further values can be created."""
         with self._lock:
-            self._closed = True
+            self._closed, self._latest = True, None
             for value in self._values.values():
                 value.close()

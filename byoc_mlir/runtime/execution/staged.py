@@ -22,8 +22,8 @@ StageCompiler: TypeAlias = Callable[[int, Named], LoadedNode]
 sizes."""
 
 _SIZE_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
-_Key: TypeAlias = tuple[int, tuple[str, ...]]
-"""Number of a segment, and those of its inputs that only pass sizes."""
+_Key: TypeAlias = tuple[str, ...]
+"""Inputs of a segment that only pass sizes."""
 
 
 class LoadedStaged(LoadedNode):
@@ -49,10 +49,10 @@ class LoadedStaged(LoadedNode):
         self._arguments = Arguments(model.inputs)
         self._names = [info.name for info in model.inputs]
         self._compile = compile
-        known = {(number, self._saying(number, node)): node for number, node in stages.items()}
-        self._compiled = Recent[_Key, LoadedNode](2 * len(model.stages), known)
-        self._only: dict[int, LoadedNode] = {}
-        """Compiled segments that serve all inputs, by number: a lookup takes longer."""
+        self._segments = [
+            Recent[_Key, LoadedNode](self._known_segment(number, stages.get(number)))
+            for number in range(len(model.stages))
+        ]
 
     def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
         arrays = self._arguments.checked(inputs)
@@ -93,15 +93,13 @@ class LoadedStaged(LoadedNode):
             reason = "its values are sizes in the model, which a run tells"
             problems = [NodeProblem(name, "input", "", reason) for name in sizes]
             raise InputValuesNeededError(problems, sizes)
-        first = self._nodes().get((0, ()))
+        first = self._segments[0].known().get(())
         if first is not None:
             first.warmup(shapes)
 
     def known(self) -> plan.Staged:
-        nodes: list[list[plan.Node]] = [[] for _ in self._model.stages]
-        for (number, _), node in self._nodes().items():
-            nodes[number].append(node.known())
-        return self._with_nodes(nodes)
+        found = [segment.known().values() for segment in self._segments]
+        return self._with_nodes([[node.known() for node in nodes] for nodes in found])
 
     def exported(self, shapes: Mapping[str, Shape] | None) -> plan.Staged:
         if shapes is not None:
@@ -109,33 +107,24 @@ class LoadedStaged(LoadedNode):
                 f"{self._because()}: sizes are arguments of what is exported; omit shapes"
             )
         stages = self._model.stages
-        found = {number: (key, node) for (number, key), node in self._nodes().items()}
         exported: list[plan.PlanStage] = []
         for number, stage in enumerate(stages):
             what = f"segment {number + 1} of {len(stages)}"
-            if number not in found:
+            found = list(self._segments[number].known().items())
+            if not found:
                 raise ExportError(
                     f"{self._because()}; {what} is compiled when the model runs: run it once on"
                     " inputs of the usual kind, then export it; on the command line, give such"
                     " inputs as --inputs FILE.npz"
                 )
-            saying, node = found[number]
+            saying, node = found[-1]
             nodes = (exported_part(node, what),)
             exported.append(replace(stage, nodes=nodes, sizes=stage.sizes if saying else ()))
         return replace(self._model, stages=tuple(exported))
 
     def close(self) -> None:
-        self._compiled.close()
-        for node in self._only.values():
-            node.close()
-        self._only.clear()
-
-    def _nodes(self) -> dict[_Key, LoadedNode]:
-        """Returns the compiled segments; the LRU cache does not know how those of `_only` are used,
-        and may have dropped them.
-        """
-        only: dict[_Key, LoadedNode] = {(number, ()): one for number, one in self._only.items()}
-        return {**only, **self._compiled.known()}
+        for segment in self._segments:
+            segment.close()
 
     def _with_nodes(self, nodes: Sequence[Sequence[plan.Node]]) -> plan.Staged:
         pairs = zip(self._model.stages, nodes, strict=True)
@@ -149,14 +138,11 @@ class LoadedStaged(LoadedNode):
         return "the model is split into segments, since shapes in it depend on computed values"
 
     def _stage(self, number: int, arrays: Named) -> LoadedNode:
-        if number in self._only:
-            return self._only[number]
-        stage = self._model.stages[number]
-        key = number, tuple(sorted(arrays.keys() - set(stage.inputs))) if stage.sizes else ()
-        node = self._compiled.get(lambda: key, lambda: (key, self._made(number, arrays)))
-        if not stage.sizes:
-            self._only[number] = node
-        return node
+        stage, segment = self._model.stages[number], self._segments[number]
+        key = tuple(sorted(arrays.keys() - set(stage.inputs))) if stage.sizes else ()
+        return segment.latest(key) or segment.get(
+            lambda: key, lambda: (key, self._made(number, arrays))
+        )
 
     def _made(self, number: int, arrays: Named) -> LoadedNode:
         if self._compile is not None:
@@ -165,12 +151,13 @@ class LoadedStaged(LoadedNode):
         found = f"below 0, found in {', '.join(values)}" if values else "of so many elements"
         raise InvalidInputError(f"the file has no program for sizes {found}")
 
-    def _saying(self, number: int, node: LoadedNode) -> tuple[str, ...]:
-        """Returns the inputs of a segment's node that only pass a size."""
+    def _known_segment(self, number: int, node: LoadedNode | None) -> dict[_Key, LoadedNode]:
+        """Returns a segment that is compiled already, by its inputs that only pass a size."""
+        if node is None:
+            return {}
         stage = self._model.stages[number]
-        if not stage.sizes:
-            return ()
-        return tuple(sorted({info.name for info in node.inputs} - set(stage.inputs)))
+        said = {info.name for info in node.inputs} - set(stage.inputs) if stage.sizes else ()
+        return {tuple(sorted(said)): node}
 
 
 def _read(stage: plan.PlanStage, values: Named) -> Named:

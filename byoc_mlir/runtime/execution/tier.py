@@ -21,7 +21,7 @@ Answer: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
 """Interpreter tier: computes outputs by name from inputs by name. It may raise anything."""
 
 
-class Compilation(Protocol):
+class BackgroundCompilation(Protocol):
     """Compilation of a model in the background."""
 
     def start(self, inputs: Mapping[str, Array]) -> None:
@@ -73,7 +73,7 @@ class LoadedTier(LoadedNode):
         inputs: Sequence[TensorInfo],
         outputs: Sequence[str],
         answer: Answer,
-        compilation: Compilation,
+        compilation: BackgroundCompilation,
     ):
         super().__init__(tuple(inputs), tuple(outputs))
         self._arguments = Arguments(self.inputs)

@@ -66,7 +66,7 @@ def write_container(
     *,
     check: Callable[[], None] | None = None,
     mode: int = 0o666,
-) -> None:
+) -> str:
     """Writes a file atomically: it appears with all its content, or not at all.
 
     Args:
@@ -74,15 +74,20 @@ def write_container(
         check: function that is called before the file appears; if it raises, the file does not
             appear.
         mode: mode of the file, before the process' `umask`.
+
+    Returns:
+        The digest of the content, as `Container.digest`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            _write(_HashingFile(file), document, blobs, content)
+            hashing = _HashingFile(file)
+            _write(hashing, document, blobs, content)
         if check is not None:
             check()
         unfinished.replace(path)
+        return hashing.hash.hexdigest()
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
@@ -95,13 +100,12 @@ def container_bytes(document: dict[str, Json], blobs: Sequence[Blob]) -> bytes:
     return buffer.getvalue()
 
 
-def read_container(file: BinaryIO, name: str, is_hashed: bool = True) -> Container:
+def read_container(file: BinaryIO, name: str, known: str | None = None) -> Container:
     """Reads and checks a file.
 
     Args:
         name: name of the file in errors.
-        is_hashed: false to skip the hash's verification, for a file that this process has just
-            written.
+        known: digest that the file's content is known to have; it is not hashed again then.
 
     Raises:
         InvalidArtifactError: the file is truncated, altered, of another format version, or no
@@ -123,7 +127,7 @@ def read_container(file: BinaryIO, name: str, is_hashed: bool = True) -> Contain
             f" {FORMAT_VERSION}; export the model again"
         )
     recorded = bytes(data[-_HASH_BYTES:])
-    if is_hashed and hashlib.sha256(data[:-_HASH_BYTES]).digest() != recorded:
+    if known != recorded.hex() and hashlib.sha256(data[:-_HASH_BYTES]).digest() != recorded:
         raise InvalidArtifactError(
             f"'{name}' was altered after it was written: its SHA-256 is not the recorded one;"
             " copy or export it again"

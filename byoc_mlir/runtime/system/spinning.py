@@ -34,13 +34,9 @@ class SleepingTeam:
 
     def __init__(self, openmp: ctypes.CDLL):
         self._openmp = openmp
-        self._is_asleep, self._is_over = threading.Event(), threading.Event()
+        self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._hold, daemon=True, name="byoc-sleeping-team")
         starts(self._thread)
-
-    def wait_until_asleep(self) -> None:
-        """Returns when all threads have begun."""
-        self._is_asleep.wait()
 
     def end(self) -> None:
         """Ends the threads."""
@@ -51,7 +47,6 @@ class SleepingTeam:
     def _hold(self) -> None:
         nothing = ctypes.cast(self._openmp.omp_get_level, ctypes.c_void_p)
         self._openmp.GOMP_parallel(nothing, None, (os.cpu_count() or 1) + 1, _NO_FLAGS)
-        self._is_asleep.set()
         self._is_over.wait()
 
 

@@ -103,7 +103,7 @@ def run_conformance(
     for name, model in networks.items():
         try:
             coverage.append(kit.coverage(name, model))
-        except (ByocError, _WrongError) as error:
+        except (ByocError, _WrongPlacementError) as error:
             outcomes.append(Outcome(name, "network", "failed", str(error)))
         else:
             if coverage[-1].error > accepted:
@@ -112,7 +112,7 @@ def run_conformance(
     return ConformanceReport(target, tuple(outcomes), tuple(coverage), frozenset(known_untested))
 
 
-class _WrongError(Exception):
+class _WrongPlacementError(Exception):
     """Error of a case whose placement is not as required."""
 
 
@@ -191,7 +191,7 @@ class _Kit:
         try:
             rows = placements(self._partitioned(case.module.clone()))
             status, detail = self._judge(case, rows, rule)
-        except _WrongError as error:
+        except _WrongPlacementError as error:
             return self._failed(case, str(error))
         except Exception as error:  # whatever a backend raises is a failure to report
             return self._failed(case, f"{type(error).__name__}: {error}")
@@ -215,8 +215,10 @@ class _Kit:
     def _judge(
         self, case: Case, rows: Sequence[Placement], rule: Rule | None
     ) -> tuple[Status, str]:
-        """Returns the status of a case with correct results, and its detail; `_WrongError` if the
-        placement contradicts the rule.
+        """Returns the status of a case with correct results, and its detail.
+
+        Raises:
+            _WrongPlacementError: the placement contradicts the rule.
         """
         if rule is None:
             composites = {row.composite for row in rows}
@@ -233,7 +235,9 @@ class _Kit:
         said = rule(op)
         if not said:
             what = "accepts it" if said is None else "refuses it without a reason"
-            raise _WrongError(f"the rule {what}, and it stayed on the host: {mine[0].reason}")
+            raise _WrongPlacementError(
+                f"the rule {what}, and it stayed on the host: {mine[0].reason}"
+            )
         return "refused", said
 
     def _partitioned(self, module: ModuleOp) -> ModuleOp:
@@ -242,7 +246,7 @@ class _Kit:
         with ir_boundary("verifying"):
             module.verify()
         for problem in run_module_passes(context, module, [self._backend], "allow"):
-            raise _WrongError(problem)
+            raise _WrongPlacementError(problem)
         PartitionFor((self._target,)).apply(context, module)
         return module
 
@@ -254,7 +258,7 @@ class _Kit:
         with compiled as executable:
             for warning in executable.report().warnings:
                 if "failed" in warning:
-                    raise _WrongError(warning)
+                    raise _WrongPlacementError(warning)
             outputs = executable.run(inputs)
         pairs = zip(outputs.values(), wanted, strict=True)
         return max((error_of(got, want) for got, want in pairs), default=0.0)

@@ -17,10 +17,10 @@ def growing_decoder(
     `.value [batch, heads, past, size]` to `logits` and `present.N.key` and `.value`, which have
     `past + seq` positions.
     """
-    return _Decoder(seed, width, heads, layers, vocabulary).build()
+    return _GrowingDecoder(seed, width, heads, layers, vocabulary).build()
 
 
-class _Decoder:
+class _GrowingDecoder:
     def __init__(self, seed: int, width: int, heads: int, layers: int, vocabulary: int):
         self._b = GraphBuilder("growing_decoder", seed=seed, opset=18)
         self._width, self._heads = width, heads

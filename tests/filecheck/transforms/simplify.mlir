@@ -212,37 +212,3 @@ func.func @taps_stay(%x: tensor<1x1x2xf32>, %pixel: tensor<1x1x1xf32>, %three: t
 }
 // CHECK-LABEL: func.func @taps_stay
 // CHECK-COUNT-3: tensor<1x1x3xf32>) ->
-
-// A reshape of a product goes behind what follows the product.
-func.func @reshaped_product(%x: tensor<4x16xf32>, %w: tensor<32x16xf32>) -> tensor<1x4x32xf32> {
-  %0 = relay.nn.dense %x, %w : (tensor<4x16xf32>, tensor<32x16xf32>) -> tensor<4x32xf32>
-  %1 = relay.reshape %0 {newshape = [1, 4, 32]} : (tensor<4x32xf32>) -> tensor<1x4x32xf32>
-  %c = relay.constant dense<2.0> : tensor<32xf32>
-  %2 = relay.divide %c, %1 : (tensor<32xf32>, tensor<1x4x32xf32>) -> tensor<1x4x32xf32>
-  %3 = relay.clip %2 {a_min = 0.0, a_max = 6.0} : (tensor<1x4x32xf32>) -> tensor<1x4x32xf32>
-  %4 = relay.multiply %2, %3 : (tensor<1x4x32xf32>, tensor<1x4x32xf32>) -> tensor<1x4x32xf32>
-  func.return %4 : tensor<1x4x32xf32>
-}
-// CHECK-LABEL: func.func @reshaped_product
-// CHECK:         [[P:%.*]] = relay.nn.dense
-// CHECK:         [[D:%.*]] = relay.divide %c, [[P]] : {{.*}} -> tensor<4x32xf32>
-// CHECK-NEXT:    [[C:%.*]] = relay.clip [[D]] {a_min = 0.0, a_max = 6.0} : {{.*}} -> tensor<4x32xf32>
-// CHECK-NEXT:    [[M:%.*]] = relay.multiply [[D]], [[C]] : {{.*}} -> tensor<4x32xf32>
-// CHECK-NEXT:    relay.reshape [[M]] {newshape = [1, 4, 32]}
-
-// Not with a tensor beside it, with other columns, or with numbers for rows.
-func.func @reshapes_stay(%x: tensor<4x16xf32>, %w: tensor<32x16xf32>, %y: tensor<1x4x32xf32>)
-    -> (tensor<1x4x32xf32>, tensor<4x2x16xf32>, tensor<1x4x32xf32>) {
-  %0 = relay.nn.dense %x, %w : (tensor<4x16xf32>, tensor<32x16xf32>) -> tensor<4x32xf32>
-  %1 = relay.reshape %0 {newshape = [1, 4, 32]} : (tensor<4x32xf32>) -> tensor<1x4x32xf32>
-  %2 = relay.add %1, %y : (tensor<1x4x32xf32>, tensor<1x4x32xf32>) -> tensor<1x4x32xf32>
-  %3 = relay.reshape %0 {newshape = [4, 2, 16]} : (tensor<4x32xf32>) -> tensor<4x2x16xf32>
-  %4 = relay.erf %3 : (tensor<4x2x16xf32>) -> tensor<4x2x16xf32>
-  %c = relay.constant dense<[[1.0], [2.0], [3.0], [4.0]]> : tensor<4x1xf32>
-  %5 = relay.multiply %1, %c : (tensor<1x4x32xf32>, tensor<4x1xf32>) -> tensor<1x4x32xf32>
-  func.return %2, %4, %5 : tensor<1x4x32xf32>, tensor<4x2x16xf32>, tensor<1x4x32xf32>
-}
-// CHECK-LABEL: func.func @reshapes_stay
-// CHECK:         relay.add {{.*}} -> tensor<1x4x32xf32>
-// CHECK:         relay.erf {{.*}} -> tensor<4x2x16xf32>
-// CHECK:         relay.multiply {{.*}} -> tensor<1x4x32xf32>

@@ -16,7 +16,7 @@ from cache_proof import WIDTH, factor_of, multiplied, weights
 from onnx import TensorProto, helper, parser
 
 import byoc_mlir
-from byoc_mlir.compiler import specialise
+from byoc_mlir.compiler import pipeline
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
 from byoc_mlir.frontend.files.external_data import ExternalFiles
@@ -169,7 +169,7 @@ def test_external_data_that_changes_while_it_is_compiled(
 ) -> None:
     unchanged = parts.parent.with_name("unchanged")
     shutil.copytree(parts.parent, unchanged)
-    build = specialise.build_program
+    build = pipeline.build_program
 
     def changed(*arguments: Any) -> Any:
         if when == "before":
@@ -178,7 +178,7 @@ def test_external_data_that_changes_while_it_is_compiled(
         change(parts.with_name("w.bin"))
         return program
 
-    with patch.object(specialise, "build_program", changed):
+    with patch.object(pipeline, "build_program", changed):
         found = factor_of(parts, cache)
     assert found == (None if change is _in_place else 2)
     assert factor_of(unchanged / "m.onnx", cache) == 2
@@ -276,7 +276,7 @@ def test_entries_that_others_may_have_written_are_not_used(
     byoc_mlir.compile(model, (), cache=cache)
     for entry in cache.glob("*.byoc"):
         damage(entry)
-    with patch.object(specialise, "build_program", side_effect=specialise.build_program) as built:
+    with patch.object(pipeline, "build_program", side_effect=pipeline.build_program) as built:
         assert answer(byoc_mlir.compile(model, (), cache=cache)) == 2
     assert built.called
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -21,9 +22,8 @@ from test_refusals import staged_model, symbolic_model
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
-from byoc_mlir.compiler import dynamic, specialise
+from byoc_mlir.compiler import dynamic, pipeline
 from byoc_mlir.compiler.cache import fingerprint, folder, stored_programs
-from byoc_mlir.compiler.cache.cached_model import FileDigests
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.execution.programs import ModelPrograms
 from byoc_mlir.dims import Guard, SymbolInfo, symbol
@@ -31,6 +31,7 @@ from byoc_mlir.errors import ByocError, InvalidArtifactError, UnsafeCacheError
 from byoc_mlir.frontend.files import external_data
 from byoc_mlir.frontend.files.external_data import ExternalFiles
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.files import container
 from byoc_mlir.runtime.files.serialise import decode, encode
 from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 from byoc_mlir.runtime.system.cpu import Cpu
@@ -359,7 +360,7 @@ def test_that_a_model_needs_numbers_is_known_to_the_next_process(cache: Path) ->
     model = parsed("(float[n, 2, h, 8] x) => (y)", "y = MaxPool <kernel_shape = [2, 2]> (x)")
     inputs = {"x": np.random.default_rng(0).standard_normal((1, 2, 5, 8)).astype(np.float32)}
     expected = byoc_mlir.compile(model, targets=(), cache=cache).run(inputs)
-    with patch.object(ModelPrograms, "_compiler_now", None):  # it compiles nothing
+    with patch.object(ModelPrograms, "_read_once", None):  # it compiles nothing
         again = byoc_mlir.compile(model, targets=(), cache=cache)
         np.testing.assert_array_equal(again.run(inputs)["y"], expected["y"])
     assert was_cached(again)
@@ -509,7 +510,7 @@ def test_the_stages_of_a_model_are_kept(cache: Path) -> None:
     kept = entries(cache)
     assert kept
     with (
-        patch.object(specialise, "build_program", side_effect=AssertionError),
+        patch.object(pipeline, "build_program", side_effect=AssertionError),
         patch.object(dynamic, "build_dynamic", side_effect=AssertionError),
         byoc_mlir.compile(model, targets=(), cache=cache) as executable,
     ):
@@ -616,6 +617,34 @@ def test_processes_share_the_folder(cache: Path, tmp_path: Path) -> None:
     assert all(path.suffix == ".byoc" for path in entries(cache))
 
 
+def test_large_entries_are_hashed_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks that a change in place is found, even if size and date stay."""
+    opened = Cache.open(cache)
+    assert opened is not None
+    opened.write("ab", {}, [bytes(1 << 21)])
+    hashed: list[int] = []
+
+    def sha256(data: memoryview) -> object:
+        hashed.append(len(data))
+        return hashlib.sha256(data)
+
+    monkeypatch.setattr(container, "hashlib", SimpleNamespace(sha256=sha256))
+    assert opened.read("ab") is not None
+    assert max(hashed) < 1 << 21
+    path = cache / "ab.byoc"
+    os.utime(path, (0, 0))
+    with patch.object(Cache, "write"):
+        assert opened.read("ab") is not None
+    assert max(hashed) > 1 << 21
+    assert path.stat().st_mtime > 0, "it counts as used"
+    status = path.stat()
+    with path.open("r+b") as file:
+        file.write(b"changed")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert opened.read("ab") is None
+    assert not path.exists()
+
+
 def test_data_files_are_hashed_once(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -627,7 +656,7 @@ def test_data_files_are_hashed_once(
         files, opened = ExternalFiles(tmp_path / "model.onnx"), Cache.open(cache)
         assert opened is not None
         before = len(opened.entries())
-        found = files.digest("weights.bin", FileDigests(opened))
+        found = files.digest("weights.bin", opened.digests)
         return len(opened.entries()) == before, found
 
     expected = hashlib.sha256(bytes(1 << 16)).hexdigest()

@@ -20,7 +20,7 @@ from seed_graphs import (
     relu_of_sums,
 )
 
-from byoc_mlir.backends.json_module import Engine
+from byoc_mlir.backends.json_module import GraphEngine
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.testing.reference import random_inputs
 
@@ -63,10 +63,10 @@ def _kernels(graph: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_the_engine_is_built_once_and_serves_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     model = conv_add_relu()
-    built: list[Engine] = []
+    built: list[GraphEngine] = []
     build = DnnlJsonModule.build_engine
 
-    def record(self: DnnlJsonModule) -> Engine:
+    def record(self: DnnlJsonModule) -> GraphEngine:
         built.append(build(self))
         return built[-1]
 

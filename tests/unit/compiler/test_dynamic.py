@@ -131,7 +131,7 @@ def test_defects_are_hidden_from_users_alone(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: object) -> None:
         raise AssertionError("a defect")
 
-    monkeypatch.setattr(dynamic, "build_dynamic", fail)
+    monkeypatch.setattr(dynamic, "partition", fail)
     model = encoder(width=8, heads=2, inner=16)
     inputs = random_inputs(model, dims={"batch": 2, "seq": 3})
     with compiled(model) as executable, pytest.raises(InternalError, match="a defect"):

@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.backends import Backend, Blob, Option, register_backend
 from byoc_mlir.backends.base import Rule
 from byoc_mlir.backends.json_graph import json_graph
-from byoc_mlir.backends.json_module import Engine, JsonModule
+from byoc_mlir.backends.json_module import GraphEngine, JsonModule
 from byoc_mlir.dialects.relay import elementwise
 from byoc_mlir.patterns import CompositePattern, is_op, wildcard
 
@@ -74,11 +74,11 @@ class Planted(Backend):
 class PlantedModule(JsonModule):
     """Region's module, whose engine has the planted fault."""
 
-    def build_engine(self) -> Engine:
+    def build_engine(self) -> GraphEngine:
         return _Engine(self.graph, self.constants)
 
 
-class _Engine(Engine):
+class _Engine(GraphEngine):
     def __init__(self, graph: Mapping[str, Any], constants: Mapping[str, Any]):
         self._graph, self._constants = graph, constants
         self._fault = graph["fault"]

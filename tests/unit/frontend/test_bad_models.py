@@ -180,6 +180,19 @@ def test_functions_and_graphs_nested_too_deep(last_first: bool) -> None:
         load_model(model)
 
 
+def test_functions_that_call_each_other_twice() -> None:
+    """Checks that they are refused before they are expanded to 2**31 nodes."""
+    model = model_of([node("F0", "x", "y", domain="f")])
+    ids = [helper.make_opsetid("", 20), helper.make_opsetid("f", 1)]
+    model.opset_import.append(ids[1])
+    for number in range(30):
+        op, domain = (f"F{number + 1}", "f") if number < 29 else ("Neg", "")
+        calls = [node(op, "a", "m", domain=domain), node(op, "m", "b", domain=domain)]
+        model.functions.append(helper.make_function("f", f"F{number}", ["a"], ["b"], calls, ids))
+    with pytest.raises(LimitExceededError, match=r"nodes of functions, expanded: 2147483646"):
+        load_model(model)
+
+
 def test_undefined_name_in_a_subgraph() -> None:
     body = helper.make_graph(
         [node("Relu", "q", "z", name="inner")],

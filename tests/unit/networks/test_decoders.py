@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -83,6 +85,26 @@ def test_teacher_forced_steps(
                     if name != "logits"
                 }
             check_step(*logits)
+
+
+def test_layers_and_matmuls_share_functions(tmp_path: Path) -> None:
+    """Checks that layers are one function before the partitioner sees them, and that one function
+    for few rows and one for many serve matmuls of all sizes.
+    """
+    model = decoder(sizes=SIZES, bits=4)
+    tokens = np.array([3, 1, 4])
+    with byoc_mlir.compile(model, targets=(), cache=False, dump_ir=tmp_path) as executable:
+        executable.run({**step_inputs(tokens, 0, places=False), **empty_cache()})
+    (shared,) = tmp_path.rglob("*-share-layers.mlir")
+    assert shared.read_text().count("{body = @layer_0}") == 2
+    (partitioned,) = tmp_path.rglob("*-partition-for.mlir")
+    assert shared.name < partitioned.name
+    (lowered,) = tmp_path.rglob("*-convert-to-llvm.mlir")
+    functions = re.findall(r"llvm.func internal @(blockwise_4_bits\w+)\(", lowered.read_text())
+    assert sorted(functions) == [
+        f"blockwise_4_bits_32_one_zero_{part}"
+        for part in ("few_order", "few_units_4", "many_order", "many_units_4")
+    ]
 
 
 def check_step(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any]) -> None:

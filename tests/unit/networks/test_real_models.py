@@ -11,7 +11,7 @@ from onnx import ModelProto
 from real_models import VOCABULARY, detector, encoder, voice_activity
 
 import byoc_mlir
-from byoc_mlir.compiler import specialise
+from byoc_mlir.compiler import pipeline
 from byoc_mlir.runtime.execution import recent
 from byoc_mlir.runtime.program import ObjectCode, Program
 from byoc_mlir.testing.reference import Arrays, assert_agrees, run_onnxruntime
@@ -23,13 +23,13 @@ TARGETS = pytest.mark.parametrize("targets", [(), ("dnnl",)], ids=["host", "dnnl
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
     """Returns the programs compiled since the test began."""
     programs: list[Program] = []
-    build_program = specialise.build_program
+    build_program = pipeline.build_program
 
     def recorded(*arguments: Any) -> Program:
         programs.append(build_program(*arguments))
         return programs[-1]
 
-    monkeypatch.setattr(specialise, "build_program", recorded)
+    monkeypatch.setattr(pipeline, "build_program", recorded)
     return programs
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.execution import recent
 from byoc_mlir.runtime.execution.recent import Recent
 
 SECONDS = 60
@@ -47,7 +48,7 @@ def test_who_has_a_value_does_not_wait_for_one_that_is_made() -> None:
         slow = pool.submit(lambda: values.get(lambda: "slow", maker))
         assert maker.started.wait(SECONDS)
         assert pool.submit(lambda: got(values, "ready")).result(SECONDS) is ready
-        assert values.latest is ready
+        assert values.latest("ready") is ready
         maker.may_end.set()
         assert slow.result(SECONDS).name == "slow"
 
@@ -94,13 +95,17 @@ def test_what_is_made_after_the_end_is_closed() -> None:
     assert made.is_closed
 
 
-def test_those_used_last_stay() -> None:
-    values = Recent[str, Value](limit=2)
+def test_those_used_last_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "CACHED_SHAPES", 2)
+    values = Recent[str, Value]()
     first = got(values, "a")
     got(values, "b")
-    assert got(values, "a") is first
+    assert values.latest("a") is None
+    assert got(values, "a") is values.latest("a") is first
     got(values, "c")
     assert list(values.known()) == ["a", "c"]
+    values.close()
+    assert values.latest("c") is None
 
 
 def test_what_holds_too_much_memory_goes_but_for_the_last() -> None:

@@ -7,7 +7,7 @@ import pytest
 from byoc_mlir.testing.forked import run_forked
 
 LIBRARIES = """
-import byoc_mlir.compiler.specialise, sys
+import byoc_mlir.compiler.pipeline, sys
 files = {line.split()[-1] for line in open("/proc/self/maps")}
 print(*(name for name in ("dnnl", "gomp") if any(f"lib{name}" in file for file in files)))
 """

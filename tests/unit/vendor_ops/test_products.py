@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from nodes import Arrays, check_node, node_model, run_imported
 
 import byoc_mlir
-from byoc_mlir.errors import UnsupportedModelError
+from byoc_mlir.errors import ByocError, UnsupportedModelError
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 RNG = np.random.default_rng(0)
@@ -228,4 +229,18 @@ def test_refusals_name_the_node(op_type: str, attributes: dict[str, Any], reason
         inputs = {"x": floats(3, 4), "w": floats(4, 5)}
     model = node_model(op_type, inputs, **attributes)
     with pytest.raises(UnsupportedModelError, match=rf"n \(com.microsoft.{op_type}\).*{reason}"):
+        byoc_mlir.compile(model, targets=())
+
+
+@pytest.mark.parametrize("shapes", [((8,), (4, 5)), ((3, 4), (17,)), ((2, 3, 4), (4, 5)), ((), ())])
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_a_gemm_of_other_ranks_is_refused(
+    shapes: tuple[tuple[int, ...], tuple[int, ...]], is_constant: bool
+) -> None:
+    x, w = (floats(*shape) for shape in shapes)
+    model = node_model("FusedGemm", {"x": x, "w": w}, activation="Relu")
+    if is_constant:
+        model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+        del model.graph.input[1]
+    with pytest.raises(ByocError, match=r"'n' \(FusedGemm\): . has shape .* rank 2"):
         byoc_mlir.compile(model, targets=())

@@ -80,7 +80,7 @@ class Space(Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class ArgumentAddress:
     """Address of a kernel's argument."""
 
     space: Space
@@ -94,7 +94,7 @@ class Launch:
 
     kernel: str
     threads: int
-    arguments: tuple[Place, ...]
+    arguments: tuple[ArgumentAddress, ...]
     nodes: tuple[str, ...]
 
 
@@ -203,14 +203,14 @@ def _launches(
             raise PassFailedException(f"{op.name} at {op.location} is no kernel of a GPU")
 
 
-def _place(buffer: SSAValue, symbols: Sequence[str]) -> Place:
+def _place(buffer: SSAValue, symbols: Sequence[str]) -> ArgumentAddress:
     """Returns the address of a buffer of `main`, whose first argument is the workspace."""
     if isinstance(buffer, BlockArgument):
-        return Place(Space.TENSOR, buffer.index - 1)
+        return ArgumentAddress(Space.TENSOR, buffer.index - 1)
     match buffer.owner:
         case memref.GetGlobalOp():
-            return Place(Space.CONSTANT, symbols.index(buffer.owner.name_.string_value()))
+            return ArgumentAddress(Space.CONSTANT, symbols.index(buffer.owner.name_.string_value()))
         case PlaceOp():
-            return Place(Space.WORKSPACE, number_of(buffer.owner.offset))
+            return ArgumentAddress(Space.WORKSPACE, number_of(buffer.owner.offset))
         case _:
             raise PassFailedException(f"no buffer of a kernel is known at {buffer}")

@@ -36,10 +36,10 @@ from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 
 def add_run(code: RegionFunctions, inputs: int, outputs: int) -> None:
     """Adds `R`, which points the memory objects at inputs and outputs, then executes."""
-    _Run(code, inputs, outputs).write()
+    _RunFunction(code, inputs, outputs).write()
 
 
-class _Run:
+class _RunFunction:
     def __init__(self, code: RegionFunctions, inputs: int, outputs: int):
         self._code, self._inputs = code, inputs
         self._function = code.module.function(code.symbol, (POINTER,) * (2 + inputs + outputs))

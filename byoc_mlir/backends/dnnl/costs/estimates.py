@@ -7,6 +7,7 @@ both do MACs in vectors of the same length. `docs/dev-notes/costs.md` lists the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from byoc_mlir.backends.dnnl.library.calls import Attributes, Eltwise, element_bytes
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive
@@ -33,6 +34,10 @@ _SHARES = (
 )
 """Speed of an implementation with weights, by the start of its name: the fraction of the rate
 `products`."""
+
+_DEPTHWISE_OF_BYTES_SHARE = 0.3
+"""Speed of depthwise convolutions of 8-bit integers, as a fraction of a convolution's in `f32`: no
+products of neighbours are added, so all bytes become 32-bit integers first."""
 
 _FEW_ROWS_SHARE = 0.5
 """Speed of inner products at reading their weights for few rows, as a fraction of a matmul's."""
@@ -95,13 +100,22 @@ def _multiplying(described: DescribedPrimitive, implementation: str, lanes: int)
     weights = next(one for one in described.operands if one.argument == Arg.WEIGHTS)
     size = element_bytes(weights.descriptor.data_type)
     matrix_unit = _MATRIX_UNIT if "amx" in implementation else 1
-    speed = share * min(width, lanes) / lanes * element_bytes(DataType.F32) / size * matrix_unit
+    speed = share * min(width, lanes) / lanes
+    if size == 1 and _is_depthwise(weights.descriptor.dims):
+        speed *= _DEPTHWISE_OF_BYTES_SHARE
+    else:
+        speed *= element_bytes(DataType.F32) / size * matrix_unit
     computing = work_of(described) / (speed * products)
     if "inner_product" not in described.call.kind and described.call.kind != "matmul":
         return computing
     few_rows = _FEW_ROWS_SHARE if "inner_product" in described.call.kind else 1.0
     reading = size * math.prod(weights.descriptor.dims) / (ASSUMED.cached_bytes * products)
     return max(computing, reading / few_rows)
+
+
+def _is_depthwise(weights: Sequence[int]) -> bool:
+    """True if weights [groups, outputs, inputs, height, width] have one input a group."""
+    return len(weights) == 5 and weights[2] == 1
 
 
 def _moving(described: DescribedPrimitive, implementation: str) -> float:

@@ -71,9 +71,9 @@ class Sum:
     factor: float = 1.0
 
     @property
-    def call(self) -> Call:
+    def call(self) -> LibraryCall:
         """Returns the call that appends the post-op to a chain."""
-        return Call("dnnl_post_ops_append_sum", (self.factor, 0, DataType.UNDEFINED))
+        return LibraryCall("dnnl_post_ops_append_sum", (self.factor, 0, DataType.UNDEFINED))
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class Eltwise:
     beta: float
 
     @property
-    def call(self) -> Call:
+    def call(self) -> LibraryCall:
         """Returns the call that appends the post-op to a chain."""
-        return Call("dnnl_post_ops_append_eltwise", (self.algorithm, self.alpha, self.beta))
+        return LibraryCall("dnnl_post_ops_append_eltwise", (self.algorithm, self.alpha, self.beta))
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ class Binary:
     other: MemoryDescriptor
 
     @property
-    def call(self) -> Call:
+    def call(self) -> LibraryCall:
         """Returns the call that appends the post-op to a chain."""
-        return Call("dnnl_post_ops_append_binary", (self.algorithm, self.other))
+        return LibraryCall("dnnl_post_ops_append_binary", (self.algorithm, self.other))
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Prelu:
     mask: int
 
     @property
-    def call(self) -> Call:
+    def call(self) -> LibraryCall:
         """Returns the call that appends the post-op to a chain."""
-        return Call("dnnl_post_ops_append_prelu", (self.mask,))
+        return LibraryCall("dnnl_post_ops_append_prelu", (self.mask,))
 
 
 PostOp: TypeAlias = Sum | Eltwise | Binary | Prelu
@@ -170,7 +170,7 @@ Argument: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class Call:
+class LibraryCall:
     """A function of the library, and its arguments after the first one."""
 
     function: str
@@ -178,7 +178,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class PrimitiveCall(Call):
+class PrimitiveCall(LibraryCall):
     """The call that creates a primitive descriptor; the first argument receives it."""
 
     @property

@@ -247,7 +247,7 @@ def _before_activation(anchor: str, bias: bool, scale: bool, residual: bool) -> 
 
 
 @dataclass(frozen=True)
-class _Variant:
+class _Epilogue:
     """Ops that follow an anchor op in a composite."""
 
     bias: bool
@@ -313,20 +313,20 @@ class _Variant:
         return len(chain.steps) <= sum(map(bool, parts))
 
 
-def _variants() -> Iterator[_Variant]:
+def _variants() -> Iterator[_Epilogue]:
     for bias in (True, False):
         for activation in (*_AFTER_SUM, None):
-            yield _Variant(bias, True, activation)
+            yield _Epilogue(bias, True, activation)
     for bias in (True, False):
         for activation in (*_GATES, None):
-            yield _Variant(bias, False, activation, gates=True)
+            yield _Epilogue(bias, False, activation, gates=True)
     for bias in (True, False):
         for activation in ACTIVATIONS:
-            yield _Variant(bias, False, activation)
+            yield _Epilogue(bias, False, activation)
     for bias in (True, False):
         for residual in (True, False):
-            yield _Variant(bias, residual, None, scale=True)
-    yield _Variant(True, False, None)
+            yield _Epilogue(bias, residual, None, scale=True)
+    yield _Epilogue(True, False, None)
 
 
 def _refused_bias(match: Match) -> str | None:
@@ -339,11 +339,9 @@ def _refused_bias(match: Match) -> str | None:
         if adding.positive_axis == axis:
             return None
         return f"the bias runs along axis {adding.positive_axis}, not along the channels"
-    return (
-        None
-        if _is_per_channel(bias, result, axis)
-        else (f"bias {bias.type} is not one value per channel of {anchor.results[0].type}")
-    )
+    if _is_per_channel(bias, result, axis):
+        return None
+    return f"bias {bias.type} is not one value per channel of {anchor.results[0].type}"
 
 
 def _refused_slopes(match: Match) -> str | None:

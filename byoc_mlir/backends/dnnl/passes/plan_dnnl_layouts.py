@@ -77,12 +77,12 @@ class PlanDnnlLayouts(RegionPass):
     def change(self, region: FuncOp) -> None:
         choices = Choices(self.winograd, self.convolution, self.layout)
         with openmp_threads(1):
-            planner = _Planner(region, Costs(choices), kinds(choices))
+            planner = _LayoutSearch(region, Costs(choices), kinds(choices))
             planner.write(planner.best())
 
 
 @dataclass(frozen=True)
-class _Way:
+class _LayoutChange:
     """Op that reads its source in one layout and writes its result in another."""
 
     milliseconds: float
@@ -90,7 +90,7 @@ class _Way:
     """Layouts of the operands whose layout can be chosen."""
 
 
-class _Planner:
+class _LayoutSearch:
     """Search for the cheapest layouts; it caches costs, which the search needs repeatedly."""
 
     def __init__(self, func: FuncOp, costs: Costs, kinds: Sequence[str]):
@@ -107,7 +107,7 @@ class _Planner:
         }
         self._touched = {value: self._ops_that_touch(value) for value in self._free}
         self._before = {one: layout_of(one) for some in self._operands.values() for one in some}
-        self._ways: dict[tuple[Operation, str, str], _Way] = {}
+        self._ways: dict[tuple[Operation, str, str], _LayoutChange] = {}
         self._reorders: dict[tuple[Attribute, str, str], float] = {}
         self._op_costs: dict[tuple[Operation, str, tuple[str, ...]], tuple[float, str]] = {}
 
@@ -188,12 +188,12 @@ class _Planner:
             return self._before.get(operand) or layout_of(operand)
         return plain_layout(operand)
 
-    def _way(self, op: Operation, source: str, wanted: str) -> _Way:
+    def _way(self, op: Operation, source: str, wanted: str) -> _LayoutChange:
         key = (op, source, wanted)
         if key not in self._ways:
             milliseconds = self._costs.op(op, layouts_in(op, source, wanted))
             read = tuple(read_as(op, one, source, wanted) for one in self._operands[op])
-            self._ways[key] = _Way(milliseconds, read)
+            self._ways[key] = _LayoutChange(milliseconds, read)
         return self._ways[key]
 
     def _reordered(

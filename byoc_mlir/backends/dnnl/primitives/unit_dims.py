@@ -32,7 +32,7 @@ def described_one_way(described: DescribedPrimitive) -> DescribedPrimitive:
     kinds = (layouts.plain,) if described.call.kind == "matmul" else _KINDS
     found = {one.descriptor: _kinds_of(one.descriptor, kinds) for one in described.operands}
     decided = next((alike[0] for alike in found.values() if len(alike) == 1), layouts.plain)
-    way = _Way(kinds, decided, found)
+    way = _Canonical(kinds, decided, found)
     call = replace(described.call, arguments=tuple(map(way.argument, described.call.arguments)))
     operands = [replace(one, descriptor=way.of(one.descriptor)) for one in described.operands]
     return DescribedPrimitive(call, tuple(operands))
@@ -57,7 +57,7 @@ def _places(dims: Sequence[int], strides: Sequence[int]) -> Sequence[int]:
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Canonical:
     kinds: Sequence[_Kind]
     decided: _Kind
     """Kind of layout that is chosen for tensors that fit several kinds."""

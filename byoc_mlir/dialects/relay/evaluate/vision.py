@@ -22,7 +22,7 @@ _CUBIC_ALPHA = -0.75
 
 
 @dataclass(frozen=True)
-class _Tap:
+class _AxisReads:
     """Elements to read along an axis, one per point: index, weight, and True if inside the data."""
 
     place: Array
@@ -30,7 +30,7 @@ class _Tap:
     inside: Array
 
 
-def _interpolated(planes: Array, axes: Sequence[Sequence[_Tap]]) -> Array:
+def _interpolated(planes: Array, axes: Sequence[Sequence[_AxisReads]]) -> Array:
     """Returns `planes [C, d...]` interpolated at every point: `[C, points...]`; zero outside."""
     total: Array = np.zeros(())
     for taps in itertools.product(*axes):
@@ -69,7 +69,7 @@ def _weights(x: Array, method: str) -> list[Array]:
     return [far(x + 1), near(x), near(1 - x), far(2 - x)]
 
 
-def _grid_taps(op: relay.GridSampleOp, coordinate: Array, size: int) -> list[_Tap]:
+def _grid_taps(op: relay.GridSampleOp, coordinate: Array, size: int) -> list[_AxisReads]:
     method, padding = op.method.data, op.padding_mode.data
     aligned = bool(op.align_corners.value.data)
     low, high = (0.0, size - 1.0) if aligned else (-0.5, size - 0.5)
@@ -81,14 +81,14 @@ def _grid_taps(op: relay.GridSampleOp, coordinate: Array, size: int) -> list[_Ta
     elif padding == "reflection":
         x = _reflected(x, low, high)
     base = np.trunc(x) if method == "nearest" else np.floor(x)
-    taps: list[_Tap] = []
+    taps: list[_AxisReads] = []
     for number, weight in enumerate(_weights(x - base, method)):
         place = base + number - (1 if method == "cubic" else 0)
         inside = (place >= 0) & (place < size) if padding == "zeros" else np.ones_like(x, np.bool_)
         if padding == "reflection":
             place = np.trunc(_reflected(place, low, high))
         known = np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64)
-        taps.append(_Tap(known, weight, inside))
+        taps.append(_AxisReads(known, weight, inside))
     return taps
 
 
@@ -104,13 +104,13 @@ def _grid_sample(op: relay.GridSampleOp, data: Array, grid: Array) -> Array:
     return np.stack(images).astype(data.dtype)
 
 
-def _bilinear_taps(x: Array, size: int) -> list[_Tap]:
+def _bilinear_taps(x: Array, size: int) -> list[_AxisReads]:
     base = np.floor(x)
-    taps: list[_Tap] = []
+    taps: list[_AxisReads] = []
     for number, weight in enumerate((1 - (x - base), x - base)):
         place = base + number
         known = np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64)
-        taps.append(_Tap(known, weight, (place >= 0) & (place < size)))
+        taps.append(_AxisReads(known, weight, (place >= 0) & (place < size)))
     return taps
 
 

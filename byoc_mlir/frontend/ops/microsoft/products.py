@@ -11,6 +11,7 @@ from byoc_mlir.dialects.relay import elementwise
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.activations import Activation, activation_of
+from byoc_mlir.frontend.ops.heads import expect_rank
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.nn import gemm, matmul, scaled
 from byoc_mlir.frontend.ops.window import ConvAttributes, conv
@@ -152,6 +153,8 @@ def fused_gemm(
     transA: int = 0,  # noqa: N803 - the attribute's name
     transB: int = 0,  # noqa: N803 - the attribute's name
 ) -> Value:
+    expect_rank(a, "A", 2)
+    expect_rank(b, "B", 2)
     product = gemm(context, a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
     if activation_gamma is not None:
         raise NodeRefused(f"activation_gamma is {activation_gamma}; no activation here has one")

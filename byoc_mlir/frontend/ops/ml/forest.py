@@ -159,7 +159,7 @@ class Forest:
             return TreeLeaf(self._leaves[item])
         if item in self._nodes:
             return self._branch(item, self._nodes[item])
-        if isinstance(item, _Part):
+        if isinstance(item, _ExtraBranch):
             return item.branch
         raise VerifyException(f"a tree has no node {item}")
 
@@ -195,14 +195,14 @@ class Forest:
         """Returns the branches for `x == value`: `x <= value`, then `x > (largest float below
         value)`.
         """
-        above = _Part(item, TreeBranch(feature, False, self._before(value), yes, no))
+        above = _ExtraBranch(item, TreeBranch(feature, False, self._before(value), yes, no))
         return TreeBranch(feature, missing, self._exact(value), no, above)
 
     def _member(self, item: Item, node: TreeNode) -> TreeBranch:
         rest: Item = node.no
         for number, value in enumerate(reversed(node.members[1:])):
             step = self._equal((item, number), node.feature, value, node.yes, rest, missing=False)
-            rest = _Part((item, number, "member"), step)
+            rest = _ExtraBranch((item, number, "member"), step)
         first = node.members[0] if node.members else float("nan")
         return self._equal(item, node.feature, first, node.yes, rest, missing=node.missing_is_yes)
 
@@ -219,7 +219,7 @@ class Forest:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ExtraBranch:
     """Additional branch that the comparison of a node requires."""
 
     of: Item

@@ -33,13 +33,13 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class LeafWeights:
     """Targets with their weights."""
 
     weights: dict[int, float]
 
 
-Tree: TypeAlias = Branch | Leaf
+Tree: TypeAlias = Branch | LeafWeights
 
 
 def forest(
@@ -68,7 +68,7 @@ def forest(
     def grown(height: int) -> Tree:
         if height == 0 or (height < depth and rng.random() < 0.2):
             chosen = targets if dense else [rng.choice(targets)]
-            return Leaf({target: weight() for target in chosen})
+            return LeafWeights({target: weight() for target in chosen})
         return Branch(
             rng.randrange(features),
             MODES.index(rng.choice(modes)),
@@ -97,7 +97,7 @@ def _some_trees(graph: RandomGraph, x: Tensor, targets: list[int], *, dense: boo
 
 
 @dataclass
-class _Listed:
+class _TreeLists:
     """Lists of trees by tree and node, as before version 5 of `ai.onnx.ml`."""
 
     nodes: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
@@ -110,7 +110,7 @@ class _Listed:
     def _add(self, number: int, tree: Tree, counter: list[int]) -> int:
         own = counter[0]
         counter[0] += 1
-        is_leaf = isinstance(tree, Leaf)
+        is_leaf = isinstance(tree, LeafWeights)
         row: dict[str, Any] = {
             "treeids": number,
             "nodeids": own,
@@ -144,7 +144,7 @@ def listed(trees: Sequence[Tree], kind: str) -> dict[str, Any]:
     """Returns the attributes of trees before version 5 of `ai.onnx.ml`; names of the leaves' begin
     with `kind`, `target` or `class`.
     """
-    lists = _Listed()
+    lists = _TreeLists()
     for number, tree in enumerate(trees):
         lists.add(number, tree)
     return lists.attributes(kind)
@@ -201,7 +201,7 @@ class _Flat:
 
     def add(self, tree: Tree) -> tuple[int, bool]:
         """Adds a tree; returns its index in the list of nodes or leaves, and `True` for a leaf."""
-        if isinstance(tree, Leaf):
+        if isinstance(tree, LeafWeights):
             ((target, weight),) = tree.weights.items()
             self.leaves.append((target, weight))
             return len(self.leaves) - 1, True
@@ -225,7 +225,7 @@ def tree_ensemble(graph: RandomGraph, op_type: str) -> None:
     flat = _Flat()
     roots: list[int] = []
     for tree in _some_trees(graph, x, list(range(targets)), dense=False):
-        if isinstance(tree, Leaf):  # a root is no leaf
+        if isinstance(tree, LeafWeights):  # a root is no leaf
             tree = Branch(0, 0, 0.5, missing_is_yes=False, yes=tree, no=tree)
         roots.append(flat.add(tree)[0])
     columns = {name: [int(row[name]) for row in flat.nodes] for name in flat.nodes[0]}

@@ -15,7 +15,7 @@ from byoc_mlir.testing.samples.onnx_nodes.values import Dtype
 
 
 @dataclass(frozen=True)
-class Window:
+class WindowSample:
     """Attributes that all ops with a window have."""
 
     kernel: list[int]
@@ -35,7 +35,7 @@ class Window:
         }
 
 
-def random_window(graph: RandomGraph, rank: int) -> Window:
+def random_window(graph: RandomGraph, rank: int) -> WindowSample:
     """Returns a window over `rank` spatial axes."""
     rng = graph.rng
     kernel = [rng.choice([1, 2, 3, 3, 3, 4, 5]) for _ in range(rank)]
@@ -51,7 +51,7 @@ def random_window(graph: RandomGraph, rank: int) -> Window:
     if rng.random() < 0.5:
         pads = [most // 2 for most in (*reach, *reach)]
     given = None if automatic or rng.random() < 0.25 else pads
-    return Window(kernel, strides, dilations, given, automatic)
+    return WindowSample(kernel, strides, dilations, given, automatic)
 
 
 def _image(graph: RandomGraph, dtypes: list[Dtype], channels: int | None = None) -> Tensor:
@@ -155,7 +155,7 @@ def pool(graph: RandomGraph, op_type: str) -> None:
     )
 
 
-def _check_that_it_fits(x: Tensor, window: Window) -> None:
+def _check_that_it_fits(x: Tensor, window: WindowSample) -> None:
     """Rejects windows larger than the image, for which ONNX Runtime divides by the whole window
     before opset 19 and by the covered part since.
     """

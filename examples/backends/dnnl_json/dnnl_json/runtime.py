@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from byoc_mlir.backends import Array
-from byoc_mlir.backends.json_module import Engine, JsonModule
+from byoc_mlir.backends.json_module import GraphEngine, JsonModule
 from byoc_mlir.onednn.constants import BINARY, ELTWISE, FORWARD_INFERENCE, Arg
 from byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes
 from byoc_mlir.onednn.engine import engine
@@ -24,11 +24,11 @@ ELTWISE_OPS = {"nn.relu": "relu", "tanh": "tanh", "sigmoid": "logistic"}
 class DnnlJsonModule(JsonModule):
     """A graph of convolutions, dense layers and element-wise kernels."""
 
-    def build_engine(self) -> Engine:
+    def build_engine(self) -> GraphEngine:
         return DnnlEngine(self.graph, self.constants)
 
 
-class DnnlEngine(Engine):
+class DnnlEngine(GraphEngine):
     """One primitive for each kernel of the graph, and a buffer for each of its values."""
 
     def __init__(self, graph: Mapping[str, Any], constants: Mapping[str, Array]):

@@ -11,7 +11,7 @@ from helpers.cuda.networks import regions_of
 
 from byoc_mlir.backends.cudnn.backend import CudnnBackend
 from byoc_mlir.backends.cudnn.constants import DataType, Numerics
-from byoc_mlir.backends.cudnn.convolutions import Convolution, call_of
+from byoc_mlir.backends.cudnn.convolutions import FusedConvolution, call_of
 from byoc_mlir.backends.cudnn.library import CUDNN
 from byoc_mlir.backends.cudnn.plans import plan_of
 from byoc_mlir.backends.cudnn.properties import ENVIRONMENT_VARIABLE
@@ -55,10 +55,10 @@ def test_each_convolution_of_a_network_has_a_plan_of_full_f32(name: str) -> None
         assert document["GPUProfile"]["deviceName"] == "NVIDIA H200"
 
 
-def _convolution(type_: DataType, **parts: bool) -> Convolution:
+def _convolution(type_: DataType, **parts: bool) -> FusedConvolution:
     sizes = ((1, 64, 56, 56), (64, 64, 3, 3), (1, 64, 56, 56))
     ones = ((1, 1), (1, 1), (1, 1), (1, 1))
-    return Convolution(type_, *sizes, *ones, **parts)
+    return FusedConvolution(type_, *sizes, *ones, **parts)
 
 
 _PARTS = (
@@ -101,7 +101,7 @@ _SHAPES = {
 def test_windows_of_all_kinds_have_plans(
     name: str, type_: DataType, parts: dict[str, bool]
 ) -> None:
-    assert plan_of(Convolution(type_, *_SHAPES[name], **parts)).json
+    assert plan_of(FusedConvolution(type_, *_SHAPES[name], **parts)).json
 
 
 @pytest.mark.parametrize("type_", DataType)
@@ -109,7 +109,7 @@ def test_a_transposed_convolution_has_a_deterministic_plan(type_: DataType) -> N
     sizes = ((1, 64, 14, 14), (64, 32, 3, 3), (1, 32, 28, 28))
     window = ((2, 2), (1, 1), (1, 1), (1, 1))
 
-    plan = plan_of(Convolution(type_, *sizes, *window, is_transposed=True))
+    plan = plan_of(FusedConvolution(type_, *sizes, *window, is_transposed=True))
 
     assert Numerics.NONDETERMINISTIC not in plan.notes
 
@@ -118,7 +118,7 @@ def test_a_wrong_shape_is_refused_with_the_reason() -> None:
     sizes = ((1, 64, 14, 14), (64, 64, 3, 3), (1, 64, 99, 14))
 
     with pytest.raises(BackendError, match=r"cuDNN 9\.19\.0 refuses CONVOLUTION_FORWARD: CUDNN"):
-        plan_of(Convolution(DataType.F32, *sizes, (1, 1), (1, 1), (1, 1), (1, 1)))
+        plan_of(FusedConvolution(DataType.F32, *sizes, (1, 1), (1, 1), (1, 1), (1, 1)))
 
 
 def test_a_missing_file_of_properties_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pytest
 from measured import measured
 from xdsl.dialects.builtin import ArrayAttr, TensorType, f32
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 from xdsl.parser import Parser
 
 from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.costs.estimates import estimated_milliseconds, work_of
-from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp, EltwiseAttr, layout_of
+from byoc_mlir.backends.dnnl.dialect import (
+    DNNL,
+    ConvolutionOp,
+    EltwiseAttr,
+    QuantizedConvolutionOp,
+    layout_of,
+)
 from byoc_mlir.backends.dnnl.dialect.recurrent import LstmOp
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive
 from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 from byoc_mlir.calibration import Calibration, using
 from byoc_mlir.dialects import make_context
 from byoc_mlir.onednn.engine import openmp_threads
+
+OpT = TypeVar("OpT", bound=Operation)
 
 CONVOLUTION = """
 func.func private @r(%x: tensor<1x16x8x8xf32, #dnnl.layout<"acdb">>)
@@ -31,11 +41,31 @@ func.func private @r(%x: tensor<1x16x8x8xf32, #dnnl.layout<"acdb">>)
 WEIGHT_BYTES = 4 * 16 * 16 * 3 * 3
 
 
+DEPTHWISE_OF_BYTES = """
+func.func private @r(%x: tensor<1x32x112x112xui8, #dnnl.layout<"acdb">>, %b: tensor<32xf32>,
+                     %s: tensor<32xf32>)
+    -> tensor<1x32x112x112xui8, #dnnl.layout<"acdb">> {
+  %w = relay.constant #relay.weight<"w", "00000000000000000000000000000001"> : tensor<32x1x3x3xi8>
+  %z = relay.constant dense<0> : tensor<1xi32>
+  %0 = dnnl.quantized_convolution %x, %w, %b, %s, %z, %z
+      {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], groups = 32, element = ui8}
+      : (tensor<1x32x112x112xui8, #dnnl.layout<"acdb">>, tensor<32x1x3x3xi8>, tensor<32xf32>,
+         tensor<32xf32>, tensor<1xi32>, tensor<1xi32>)
+      -> tensor<1x32x112x112xui8, #dnnl.layout<"acdb">>
+  func.return %0 : tensor<1x32x112x112xui8, #dnnl.layout<"acdb">>
+}
+"""
+
+
 def _convolution() -> ConvolutionOp:
+    return _only(ConvolutionOp, CONVOLUTION)
+
+
+def _only(kind: type[OpT], text: str) -> OpT:
+    """Returns the only op of a type in a text."""
     context = make_context()
     context.load_dialect(DNNL)
-    module = Parser(context, CONVOLUTION).parse_module()
-    (op,) = (op for op in module.walk() if isinstance(op, ConvolutionOp))
+    (op,) = (op for op in Parser(context, text).parse_module().walk() if isinstance(op, kind))
     return op
 
 
@@ -86,6 +116,13 @@ def test_implementations_differ_by_their_names(slow: str, fast: str) -> None:
 
 def test_shorter_vectors_are_slower_on_processors_with_longer_ones() -> None:
     assert _estimated("jit:avx2", lanes=16) > 1.3 * _estimated("jit:avx512_core", lanes=16)
+
+
+def test_a_depthwise_convolution_of_bytes_is_slower_than_one_of_floats() -> None:
+    """Checks that the built-in kernel takes it, whose speed is measured."""
+    op = _only(QuantizedConvolutionOp, DEPTHWISE_OF_BYTES)
+    with using(Calibration(is_fixed=True)), openmp_threads(1):
+        assert Costs().best(op, layout_of).algorithm == "integer_depthwise"
 
 
 def test_threads_share_the_work() -> None:

@@ -51,24 +51,3 @@ def test_layer_norm_by_a_reciprocal_root():
         beta=normal(64),
     )
     check(made, "dnnl.layer_norm", x=normal(1, 49, 64))
-
-
-def test_a_reshape_between_product_and_bias():
-    made = model(
-        """g (float[4, 16] x) => (float[1, 4, 32] y) {
-             product = MatMul(x, w)
-             reshaped = Reshape(product, shape)
-             z = Add(bias, reshaped)
-             scaled = Div(z, root)
-             e = Erf(scaled)
-             f = Add(e, one)
-             g = Mul(z, f)
-             y = Mul(g, half) }""",
-        w=normal(16, 32),
-        shape=np.asarray([1, 4, 32]),
-        bias=normal(32),
-        root=np.asarray(2**0.5, np.float32),
-        one=np.asarray(1, np.float32),
-        half=np.asarray(0.5, np.float32),
-    )
-    check(made, "dnnl.dense_bias_gelu_erf", x=normal(4, 16))
