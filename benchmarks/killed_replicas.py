@@ -22,6 +22,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -95,23 +97,22 @@ def questions(path: str, count: int = 64) -> Sequence[Question]:
     return [Question(x, model.run({"x": x})["y"]) for x in arrays]
 
 
-def ask(url: str, number: int, end: float, asked: Sequence[Question]) -> list[tuple[float, str]]:
+def ask(url: str, end: float, asked: Sequence[Question], number: int) -> list[tuple[float, str]]:
     """Asks one question after the other until the end; returns seconds and outcomes."""
-    from tritonclient.http import InferenceServerClient, InferInput
-    from tritonclient.utils import InferenceServerException
-
-    client = InferenceServerClient(url, connection_timeout=120, network_timeout=120)
+    triton: Any = import_module("tritonclient.http")
+    refused: Any = import_module("tritonclient.utils").InferenceServerException
+    client = triton.InferenceServerClient(url, connection_timeout=120, network_timeout=120)
     found: list[tuple[float, str]] = []
     while time.monotonic() < end:
         question = asked[(number + len(found)) % len(asked)]
-        given = InferInput("x", question.x.shape, "FP32")
+        given = triton.InferInput("x", question.x.shape, "FP32")
         given.set_data_from_numpy(question.x)
         start = time.perf_counter()
         try:
             y = client.infer("mlp", [given]).as_numpy("y")
             is_right = np.allclose(y, question.wanted, rtol=1e-4, atol=1e-4)
             outcome = "right" if is_right else "wrong"
-        except InferenceServerException as error:
+        except refused as error:
             outcome = f"lost ({error})"[:120]
         found.append((time.perf_counter() - start, outcome))
     client.close()
@@ -129,7 +130,7 @@ def measured(name: str, app: Any, asked: Sequence[Question], args: argparse.Name
         start = time.monotonic()
         with ThreadPoolExecutor(CLIENTS) as pool:
             url, end = f"127.0.0.1:{port}", start + args.seconds
-            parts = pool.map(lambda number: ask(url, number, end, asked), range(CLIENTS))
+            parts = pool.map(partial(ask, url, end, asked), range(CLIENTS))
             answers = [one for part in parts for one in part]
         seconds = time.monotonic() - start
         killer.over.set()
