@@ -228,13 +228,14 @@ def main() -> None:
             serve_requests("onnxruntime", onnxruntime_application(path), asked)
 
 
-def onnxruntime_application(path: str) -> Any:
+def onnxruntime_application(path: str, replicas: int = 1) -> Any:
     """Returns a deployment of ONNX Runtime, equal to the deployment of this package."""
     from ray import serve
 
     deployment = serve.deployment(
         OnnxRuntimeServer,
         name="onnxruntime",
+        num_replicas=replicas,
         ray_actor_options={"num_cpus": 1},
         max_ongoing_requests=576,
     )

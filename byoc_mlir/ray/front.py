@@ -133,7 +133,12 @@ class _Request:
     def status_of_ray(self) -> int | None:
         """Returns the status of an error that Ray itself sends, 500 if a replica died; `None` for a
         replica's answer.
+
+        If a replica dies, Ray may send nothing, or an answer without its end.
         """
+        last = self.messages[-1] if self.messages else {}
+        if last.get("type") != "http.response.body" or last.get("more_body"):
+            return 500
         start = self.messages[0]
         types = [value for name, value in start["headers"] if name.lower() == b"content-type"]
         is_ours = start["status"] < 400 or types[:1] == [b"application/json"]

@@ -54,6 +54,14 @@ __attribute__((destructor)) static void helper_ends(void) {
 
 static int is_wanted(void) { return ++seen == wanted; }
 
+extern int PyGILState_Check(void) __attribute__((weak));
+
+/* True in the main thread with Python's lock: in a fork from another thread the main thread would be
+ * missing, and without the lock nobody would release it. */
+static int may_fork(void) {
+  return syscall(SYS_gettid) == syscall(SYS_getpid) && PyGILState_Check && PyGILState_Check();
+}
+
 /* Returns the error of an event of files, 0 for none. */
 static int file_event(void) {
   int what = kind;
@@ -72,7 +80,7 @@ static int file_event(void) {
 /* True if an allocation has to fail. */
 static int memory_event(void) {
   int what = kind;
-  if (what < MEMORY || !is_wanted()) return 0;
+  if (what < MEMORY || (what == FORK && !may_fork()) || !is_wanted()) return 0;
   if (what == MEMORY) return 1;
   kind = OFF;
   if (what == FORK) syscall(SYS_fork);
@@ -137,6 +145,11 @@ int openat64(int folder, const char *path, int flags, ...) { MODE(flags) return 
 int rename(const char *from, const char *to) { FAIL_OR(syscall(SYS_rename, from, to)); }
 int renameat(int a, const char *from, int b, const char *to) { FAIL_OR(syscall(SYS_renameat2, a, from, b, to, 0)); }
 int mkdir(const char *path, mode_t mode) { FAIL_OR(syscall(SYS_mkdir, path, mode)); }
+int unlink(const char *path) { FAIL_OR(syscall(SYS_unlink, path)); }
+int unlinkat(int folder, const char *path, int flags) { FAIL_OR(syscall(SYS_unlinkat, folder, path, flags)); }
+int utimensat(int folder, const char *path, const struct timespec times[2], int flags) {
+  FAIL_OR(syscall(SYS_utimensat, folder, path, times, flags));
+}
 int fsync(int file) { FAIL_OR(syscall(SYS_fsync, file)); }
 int ftruncate64(int file, off_t size) { FAIL_OR(syscall(SYS_ftruncate, file, size)); }
 ssize_t write(int file, const void *data, size_t size) {

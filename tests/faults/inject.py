@@ -1,9 +1,9 @@
 """Faults while a model is compiled, stored, loaded and run, one at each of many places.
 
 `python tests/faults/inject.py [--kind KIND] [--places N]` forks a process for each place. There it
-compiles and runs a model with a cache, and a preloaded library makes one event fail. The answer has
-to be right, or a typed error. Then another fork, without a fault, uses the same cache: its answer
-has to be right, and no unfinished file may have the name of an entry.
+works with a cache (`scenarios.py`), and a preloaded library makes one event fail. The answer has to
+be right, or a typed error. Then another fork, without a fault, uses the same cache: its answer has
+to be right, and no unfinished file may have the name of an entry.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from scenarios import FILES, Scenario, in_a_helper, models, scenarios
 
-import byoc_mlir
 from byoc_mlir.compiler.cache import fingerprint
 from byoc_mlir.errors import ByocError, InternalError
 
@@ -43,31 +42,6 @@ operation on a file, the others at an allocation."""
 _IN_HELPER = {"kill-helper": "kill-helper", "memory-of-helper": "memory"}
 """Faults in the process that compiles beside the calls, by the library's kinds."""
 KINDS = (*_LIBRARY_KINDS, "memory-of-helper")
-
-_HEADER = '<ir_version: 8, opset_import: ["": 17]>'
-
-
-def _models() -> dict[str, onnx.ModelProto]:
-    """Returns models with small constants, large ones, symbolic sizes, and several segments."""
-    rng = np.random.default_rng(0)
-    weights = {
-        name: numpy_helper.from_array(rng.standard_normal((8, columns)).astype(np.float32), "w")
-        for name, columns in (("small", 2), ("large", 1024))
-    }
-    texts = {
-        "small": "(float[4,8] x) => (float[4,2] y) { m = MatMul (x, w) y = Softmax (m) }",
-        "large": "(float[4,8] x) => (float[4,1024] y) { m = MatMul (x, w) y = Relu (m) }",
-        "symbolic": "(float[N,8] x) => (float[N,8] y) { e = Exp (x) y = Add (e, x) }",
-        "segments": """(float[N,8] x) => (float[M,K] y) {
-            r = Relu (x) n = NonZero (r) f = Cast <to = 1> (n) y = Exp (f) }""",
-    }
-    models = dict[str, onnx.ModelProto]()
-    for name, text in texts.items():
-        models[name] = onnx.parser.parse_model(f"{_HEADER} g {text}")
-        if name in weights:
-            models[name].graph.initializer.append(weights[name])
-    return models
-
 
 _SECONDS = 120.0
 _ENOUGH_FOR_ONE = str(20_000)
@@ -81,6 +55,7 @@ class Counts:
 
     outcomes: Counter[str] = field(default_factory=Counter[str])
     failures: list[str] = field(default_factory=list[str])
+    events: int = 0
 
 
 def _library(folder: Path) -> Path:
@@ -88,31 +63,6 @@ def _library(folder: Path) -> Path:
     command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(path), str(SOURCE)]
     subprocess.run(command, check=True)
     return path
-
-
-def _answer(model: onnx.ModelProto | Path, cache: Path) -> list[Any]:
-    """Compiles a model with a cache, and runs it on one or three shapes.
-
-    A helper compiles the model of a path, so it runs before and after it is compiled.
-    """
-    answers = list[Any]()
-    proto = onnx.load(model) if isinstance(model, Path) else model
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with byoc_mlir.compile(model, targets=None, threads=1, cache=cache) as executable:
-            inputs = [
-                {"x": np.linspace(-2, 2, rows * 8, dtype=np.float32).reshape(rows, 8)}
-                for rows in ((4, 6, 1) if _is_symbolic(proto) else (4,))
-            ]
-            answers += [executable.run(one)["y"].copy() for one in inputs]
-            if isinstance(model, Path):
-                executable.wait()
-                answers.append(executable.run(inputs[0])["y"].copy())
-    return answers
-
-
-def _is_symbolic(model: onnx.ModelProto) -> bool:
-    return bool(model.graph.input[0].type.tensor_type.shape.dim[0].dim_param)
 
 
 def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = None) -> str:
@@ -127,6 +77,7 @@ def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = 
         child = os.fork()
         if child == 0:
             try:
+                os.setpgid(0, 0)  # its own forks end with it
                 os.dup2(errors.fileno(), 2)
                 faulthandler.enable(errors)
                 text = body()
@@ -157,7 +108,7 @@ def _followed(
                 break
             text += data
         elif time.monotonic() > end:
-            os.kill(child, signal.SIGKILL)
+            os.killpg(child, signal.SIGKILL)
             text = b"HUNG"
             break
         elif when_stopped is not None and _has_stopped(child):
@@ -188,15 +139,17 @@ def _ended_in(text: str) -> str:
 
 
 class Injector:
-    """Runs a model with faults, and judges the outcomes."""
+    """Runs a scenario with faults, and judges the outcomes."""
 
-    def __init__(self, library: str, model: onnx.ModelProto | Path, folder: Path):
+    def __init__(self, library: str, scenario: Scenario, folder: Path):
         self._faults: Any = ctypes.CDLL(library)
         self._faults.fault_arm.argtypes = [ctypes.c_int, ctypes.c_long] + [ctypes.c_char_p] * 2
         self._faults.fault_count.restype = ctypes.c_long
-        self._model, self._cache, self._gone = model, folder / "cache", folder / "gone"
-        self._count_file = folder / "count"
-        self._wanted = _answer(model, folder / "first")  # imports all that the forks need
+        self._scenario, self._folder = scenario, folder
+        self._cache, self._gone = folder / "cache", folder / "gone"
+        self._count_file = folder.with_name("count")
+        self._clear()
+        self._wanted = scenario(self._cache)  # imports all that the forks need
 
     def count(self, kind: str) -> int:
         """Returns the number of events of a kind in a run without a fault."""
@@ -222,7 +175,7 @@ class Injector:
         return outcome, wrong
 
     def _other_version(self) -> str:
-        """Compiles and runs the model as another version of this package would."""
+        """Runs the scenario as another version of this package would."""
         fingerprint.__dict__["_own_stamps"] = lambda: [["another", "version"]]
         fingerprint.__dict__["_software"].cache_clear()
         return self._attempt("", 0)[0]
@@ -243,7 +196,7 @@ class Injector:
         count = 0
         try:
             try:
-                answers = _answer(self._model, self._cache)
+                answers = self._scenario(self._cache)
             finally:
                 count = self._faults.fault_count()
             same = all(map(_is_same, answers, self._wanted))
@@ -268,8 +221,8 @@ class Injector:
         return outcome in names - {"InternalError", "ByocError"}
 
     def _clear(self) -> None:
-        for path in (self._cache, self._gone):
-            shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        (self._folder / FILES).mkdir(parents=True)
 
 
 def _typed(kind: type[ByocError]) -> Iterator[type[ByocError]]:
@@ -291,9 +244,10 @@ def _places(count: int, most: int) -> Sequence[int]:
 
 
 def main() -> int:
-    """Runs models with faults, and prints the outcomes; returns 1 if any is wrong."""
+    """Runs scenarios with faults, and prints the outcomes; returns 1 if any is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", action="append", choices=KINDS)
+    parser.add_argument("--scenario", action="append", choices=[*scenarios()])
     parser.add_argument("--places", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=1e9, help="of each kind, at most")
     args = parser.parse_args()
@@ -304,33 +258,46 @@ def main() -> int:
             return subprocess.run([sys.executable, *sys.argv], env=variables).returncode
     failed = False
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        onnx.save(_models()["symbolic"], path)
-        injectors = {
-            name: Injector(os.environ[_FORKED], model, Path(folder) / name)
-            for name, model in {**_models(), "file": path}.items()
-        }
         for kind in args.kind or KINDS:
-            counts, end = Counts(), time.monotonic() + args.seconds
-            chosen = ["file"] if kind in _IN_HELPER else list(_models())
-            for name in chosen:
-                events = injectors[name].count(kind)
-                for at in _places(events, -(-args.places // len(chosen))):
-                    if time.monotonic() > end:
-                        break
-                    outcome, wrong = injectors[name].inject(kind, at)
-                    counts.outcomes[outcome] += 1
-                    if wrong:
-                        counts.failures.append(f"{kind} {name} {at}/{events}: {wrong}")
+            injectors = _injectors(kind, Path(folder), args.scenario)
+            counts = _injected(kind, injectors, args.places, time.monotonic() + args.seconds)
             listed = ", ".join(f"{name} {count}" for name, count in counts.outcomes.most_common())
-            sys.stdout.write(
-                "\n".join(
-                    [f"{kind}, {counts.outcomes.total()} places: {listed}", *counts.failures, ""]
-                )
-            )
+            head = f"{kind}, {counts.outcomes.total()} of {counts.events} places: {listed}"
+            sys.stdout.write("\n".join([head, *counts.failures, ""]))
             sys.stdout.flush()
             failed |= bool(counts.failures)
     return 1 if failed else 0
+
+
+def _injectors(kind: str, folder: Path, names: Sequence[str] | None) -> dict[str, Injector]:
+    """Returns the injectors of the scenarios of a kind: with a helper, or else in one process."""
+    path = folder / "model.onnx"
+    onnx.save(models()["symbolic"], path)
+    chosen: Mapping[str, Scenario] = (
+        {"helper": partial(in_a_helper, path)} if kind in _IN_HELPER else scenarios()
+    )
+    library = os.environ[_FORKED]
+    return {
+        name: Injector(library, scenario, folder / name)
+        for name, scenario in chosen.items()
+        if name in (names or chosen)
+    }
+
+
+def _injected(kind: str, injectors: Mapping[str, Injector], most: int, end: float) -> Counts:
+    """Runs scenarios with a kind of fault at about `most` places, or until the end."""
+    counts = Counts()
+    for name, injector in injectors.items():
+        events = injector.count(kind)
+        counts.events += events
+        for at in _places(events, -(-most // len(injectors))):
+            if time.monotonic() > end:
+                break
+            outcome, wrong = injector.inject(kind, at)
+            counts.outcomes[outcome] += 1
+            if wrong:
+                counts.failures.append(f"{kind} {name} {at}/{events}: {wrong}")
+    return counts
 
 
 if __name__ == "__main__":

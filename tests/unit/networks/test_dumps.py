@@ -1,6 +1,6 @@
 """Dumps that `byoc-opt` and upstream's tools read, after every pass of a compilation.
 
-`tests/helpers/rereading.py` does the same for all networks.
+`tools/rereading.py` does the same for all networks.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.models import model_of, node, parsed
-from helpers.rereading import UPSTREAM, assert_same_numbers, upstream_refusals
 from onnx import ModelProto
+from rereading import UPSTREAM, assert_same_numbers, upstream_refusals
 
 from byoc_mlir import compile
 from byoc_mlir.tools.byoc_opt import main

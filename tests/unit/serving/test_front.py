@@ -14,6 +14,7 @@ from byoc_mlir.ray.front import BYTES_VARIABLE, Front, Message, Receive, Send
 
 PATH = "/v2/models/m/infer"
 TEXT, JSON = b"text/plain", b"application/json"
+_UNFINISHED = ["http.response.start", "http.response.body"]
 
 
 class Proxy:
@@ -52,6 +53,24 @@ def test_a_request_whose_replica_dies_is_repeated_once() -> None:
     proxy = Proxy((500, TEXT), (200, JSON))
     assert _asked(Front(proxy)) == (200, {})
     assert proxy.bodies == [b"abc", b"abc"]
+
+
+@pytest.mark.parametrize("messages", [[], ["http.response.start"], _UNFINISHED])
+def test_a_request_whose_answer_has_no_end_is_repeated_once(messages: Sequence[str]) -> None:
+    tries: list[bytes] = []
+    last = Proxy((200, JSON))
+
+    async def proxy(scope: Message, receive: Receive, send: Send) -> None:
+        if tries:
+            await last(scope, receive, send)
+            return
+        tries.append((await receive())["body"])
+        for kind in messages:
+            start = {"type": kind, "status": 200, "headers": [(b"content-type", JSON)]}
+            await send({**start, "body": b"{", "more_body": True})
+
+    assert _asked(Front(proxy)) == (200, {})
+    assert [*tries, *last.bodies] == [b"abc", b"abc"]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,12 @@
 """Compilations whose IR is printed and read again after each pass.
 
+    python tools/rereading.py --out dumps.tsv [NETWORK…]
+    python tools/rereading.py --table dumps.tsv
+
 The compilation goes on with the IR that was read, so a dump that loses anything changes the
-program. `python tests/helpers/rereading.py [NETWORK…]` compares the outputs of networks with those
-of an ordinary compilation; by default of all bundled ones.
+program. Its outputs are compared with those of an ordinary compilation. Upstream's `mlir-opt` has
+to accept all dumps, and `mlir-translate` the last one. By default, all bundled networks are
+checked. A run leaves out the networks that the file has; the second command prints it as a table.
 """
 
 from __future__ import annotations
@@ -16,12 +20,11 @@ import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from helpers.verified import verify_module
 from onnx import ModelProto
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -71,7 +74,7 @@ def reread(module: ModuleOp, text: str, name: str) -> None:
     weights = {attribute.data.digest: attribute for _, _, attribute in _weights(module)}
     read = parse_module(text.encode(), name, _context())
     check_order(read)
-    verify_module(read)
+    read.verify()
     for named, key, attribute in _weights(read):
         array = weights[attribute.data.digest].data.array
         named[key] = WeightAttr(replace(attribute.data, array=array))
@@ -148,6 +151,11 @@ UPSTREAM = None if None in _TOOLS else [name for name in _TOOLS if name is not N
 """Upstream's tools, `mlir-opt` and `mlir-translate`, if both are installed."""
 
 
+def dumps_in(folder: Path) -> list[Path]:
+    """Returns the files of a dump, in order."""
+    return sorted(folder.rglob("*.mlir"))
+
+
 def upstream_refusals(folder: Path) -> list[str]:
     """Returns what upstream's tools say about the files of a dump that they refuse.
 
@@ -156,7 +164,7 @@ def upstream_refusals(folder: Path) -> list[str]:
     """
     assert UPSTREAM is not None
     refusals = list[str]()
-    files = sorted(folder.rglob("*.mlir"))
+    files = dumps_in(folder)
     for file in files:
         done = [_run([UPSTREAM[0], "--allow-unregistered-dialect"], _generic(file))]
         if file == files[-1]:
@@ -190,30 +198,76 @@ def _run(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=text, capture_output=True, text=True)
 
 
+@dataclass(frozen=True)
+class Checked:
+    """Outcome of a network."""
+
+    network: str
+    dumps: int = 0
+    megabytes: float = 0.0
+    found: str = "the same numbers"
+    upstream: str = "accepted"
+    seconds: float = 0.0
+    """Seconds of the processor."""
+
+
+def checked(name: str, folder: Path, threads: int, targets: Sequence[str] | None) -> Checked:
+    """Compiles a network with its dumps in a folder, and compares the outputs."""
+    start = time.process_time()
+    outcome = Checked(name)
+    try:
+        assert_same_numbers(NETWORKS[name](), folder, targets=targets, threads=threads, prune="off")
+    except Exception as error:  # it is a row of the table
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        outcome = replace(outcome, found=text[:200])
+    if UPSTREAM is None:
+        outcome = replace(outcome, upstream="not installed")
+    elif refusals := upstream_refusals(folder):
+        outcome = replace(outcome, upstream="; ".join(refusals)[:200])
+    files = dumps_in(folder)
+    return replace(
+        outcome,
+        dumps=len(files),
+        megabytes=sum(file.stat().st_size for file in files) / 1e6,
+        seconds=time.process_time() - start,
+    )
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yields the lines of the table."""
+    yield "| network | dumps | MB | compiled from its dumps | upstream's tools | processor, s |"
+    yield "| --- | ---: | ---: | --- | --- | ---: |"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+def _read(path: Path) -> list[list[str]]:
+    return [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
+
+
 def main() -> int:
-    """Checks networks."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Checks networks, or prints the table; returns 1 if any network fails."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("networks", nargs="*", default=list(NETWORKS))
     parser.add_argument("--targets", nargs="*", help="default: as `compile`")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--keep", type=Path, help="a folder for the dumps")
+    parser.add_argument("--out", type=Path, default=Path("dumps.tsv"))
+    parser.add_argument("--table", type=Path, help="prints the table of this file")
     args = parser.parse_args()
+    if args.table:
+        sys.stdout.write("\n".join(table(_read(args.table))) + "\n")
+        return 0
     failed = False
-    for name in args.networks:
-        start = time.perf_counter()
+    known = {row[0] for row in _read(args.out)}
+    for name in (name for name in args.networks if name not in known):
         with tempfile.TemporaryDirectory() as folder:
-            kept = (args.keep or Path(folder)) / name
-            try:
-                assert_same_numbers(
-                    NETWORKS[name](), kept, targets=args.targets, threads=args.threads, prune="off"
-                )
-                refusals = upstream_refusals(kept) if UPSTREAM else []
-                found = f"FAIL upstream: {'; '.join(refusals)}" if refusals else "OK"
-                failed |= bool(refusals)
-            except Exception as error:
-                failed, found = True, f"FAIL {type(error).__name__}: {error}"
-            sys.stdout.write(f"{name}: {found} ({time.perf_counter() - start:.0f} s)\n")
-            sys.stdout.flush()
+            one = checked(name, Path(folder), args.threads, args.targets)
+        failed |= (one.found, one.upstream) != (Checked.found, Checked.upstream)
+        with args.out.open("a") as file:
+            numbers = (one.dumps, f"{one.megabytes:.1f}")
+            texts = (one.found, one.upstream, f"{one.seconds:.0f}")
+            file.write("\t".join(map(str, (one.network, *numbers, *texts))) + "\n")
     return 1 if failed else 0
 
 
