@@ -6,8 +6,8 @@ from collections.abc import Set as AbstractSet
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import AnyFloat, ModuleOp, UnitAttr, VectorType
-from xdsl.ir import Block, Operation
+from xdsl.dialects.builtin import AnyFloat, ModuleOp, UnitAttr, VectorType, i8, i16
+from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import VECTORISED
@@ -18,7 +18,8 @@ class MarkVectorisedFunctions(ModulePass):
     """Marks functions whose loops do no scalar work, so that LLVM need not optimise them.
 
     Their time is in vector instructions and in the functions that they call; LLVM's passes would
-    take most of a compilation.
+    take most of a compilation. Vectors of 8- and 16-bit integers are not marked: LLVM combines what
+    widens and shuffles them.
 
     ```mlir
     llvm.func @product(%a: !llvm.ptr) { … a loop over llvm.call @tile(%b) … }
@@ -55,7 +56,10 @@ def _gains(function: llvm.FuncOp, short: AbstractSet[str]) -> bool:
     """True if LLVM's optimisations speed the function up."""
     if any(_is_register(op) for block in function.body.blocks for op in block.ops):
         return True
-    return any(_is_scalar(block) or _calls(block, short) for block in _looped(function))
+    return any(
+        _is_scalar(block) or _computes_short_integers(block) or _calls(block, short)
+        for block in _looped(function)
+    )
 
 
 def _is_register(op: Operation) -> bool:
@@ -91,9 +95,20 @@ def _calls(block: Block, names: AbstractSet[str]) -> bool:
     )
 
 
+def _computes_short_integers(block: Block) -> bool:
+    """True if a block has vectors of 8- or 16-bit integers."""
+    return any(
+        isinstance(one, VectorType) and one.get_element_type() in (i8, i16) for one in _types(block)
+    )
+
+
+def _types(block: Block) -> list[Attribute]:
+    return [value.type for op in block.ops for value in (*op.operands, *op.results)]
+
+
 def _is_scalar(block: Block) -> bool:
     """True if a block computes or stores scalars, and has no vectors."""
-    types = [value.type for op in block.ops for value in (*op.operands, *op.results)]
+    types = _types(block)
     if any(isinstance(one, VectorType) for one in types):
         return False
     return any(

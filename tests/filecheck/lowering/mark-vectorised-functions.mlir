@@ -36,6 +36,32 @@ func.func @once(%a: memref<?xf32>, %x: f32) {
 
 // -----
 
+// LLVM combines what computes vectors of short integers.
+func.func @bytes(%a: memref<?xi8>, %n: index) {
+  %zero = arith.constant 0 : index
+  %eight = arith.constant 8 : index
+  scf.for %i = %zero to %n step %eight {
+    %x = vector.load %a[%i] : memref<?xi8>, vector<8xi8>
+    %y = arith.addi %x, %x : vector<8xi8>
+    vector.store %y, %a[%i] : memref<?xi8>, vector<8xi8>
+  }
+  func.return
+}
+func.func @words(%a: memref<?xi32>, %n: index) {
+  %zero = arith.constant 0 : index
+  %eight = arith.constant 8 : index
+  scf.for %i = %zero to %n step %eight {
+    %x = vector.load %a[%i] : memref<?xi32>, vector<8xi32>
+    %y = arith.addi %x, %x : vector<8xi32>
+    vector.store %y, %a[%i] : memref<?xi32>, vector<8xi32>
+  }
+  func.return
+}
+// CHECK:     llvm.func @bytes({{[^)]*}}) {
+// CHECK:     llvm.func @words({{.*}}) attributes {byoc.vectorised} {
+
+// -----
+
 // LLVM inlines a short function into the loop that calls it.
 func.func private @short(%a: memref<?xf32>) {
   %i = arith.constant 0 : index
