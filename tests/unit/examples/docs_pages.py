@@ -65,6 +65,7 @@ _LONG = "takes minutes"
 
 NOT_TRIED: Mapping[tuple[str, str], str] = {
     ("cuda", "byoc run"): "needs a GPU",
+    ("dumps", "python tools/rereading.py"): _LONG,
     ("faults", "python tests/faults/inject.py"): _LONG,
     ("README", "python -m pip install . &&"): _INSTALLS,
     ("README", "python -m pip install '.[test]'"): _INSTALLS,
