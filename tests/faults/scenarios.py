@@ -32,7 +32,7 @@ _WEIGHTS = {"small": 2, "large": 1024}
 
 
 class CommandError(ByocError):
-    """A command has reported an error."""
+    """Error that a command has reported."""
 
 
 def models() -> dict[str, onnx.ModelProto]:

@@ -33,8 +33,8 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     BlockwiseForm,
     BlockwiseFunction,
     BlockwiseWriter,
-    FewRows,
 )
+from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows
 from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ManyRows
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.runtime.system.machine import target_cpu

@@ -26,11 +26,8 @@ from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
-from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
-    BlockwiseForm,
-    BlockwiseSizes,
-    FewRows,
-)
+from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import BlockwiseForm, BlockwiseSizes
+from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows
 
 _CHUNK_BYTES = 16
 _FEWEST_BYTES = 8
