@@ -19,25 +19,27 @@ WIDTH = 256
 
 def _model() -> ModelProto:
     """Returns two matmuls with one matrix, and between them an op that oneDNN leaves to the
-    host."""
+    host. Their rows are all but the last dimension of the input."""
     weights = np.random.default_rng(0).standard_normal((WIDTH, WIDTH), dtype=np.float32) / 16
-    nodes = "a = MatMul (x, w) b = Cos (a) y = MatMul (b, w)"
-    return parsed(f"(float[n, {WIDTH}] x) => (float[n, {WIDTH}] y)", nodes, {"w": weights})
+    nodes = "r = Reshape (x, rows) a = MatMul (r, w) b = Cos (a) y = MatMul (b, w)"
+    constants = {"w": weights, "rows": np.array([-1, WIDTH])}
+    return parsed(f"(float[n, m, {WIDTH}] x) => (float[rows, {WIDTH}] y)", nodes, constants)
 
 
 def test_regions_and_shapes_share_copies() -> None:
+    """Since oneDNN's layout depends on the number of rows and on the machine, all shapes have as
+    many rows."""
     model, made = _model(), 0
-    with byoc_mlir.compile(model, ("dnnl",), threads=1) as executable:
-        for rows in (64, 96, 128):
+    with byoc_mlir.compile(model, ("dnnl",), threads=1, prune="off") as executable:
+        for shape in ((2, 64, WIDTH), (64, 2, WIDTH), (16, 8, WIDTH)):
             with counted_copies() as count:
-                executable.warmup({"x": (rows, WIDTH)})
+                executable.warmup({"x": shape})
                 made += count()
-        inputs = {"x": np.random.default_rng(1).standard_normal((96, WIDTH), dtype=np.float32)}
+        inputs = {"x": np.random.default_rng(1).standard_normal((16, 8, WIDTH), dtype=np.float32)}
         want = run_onnxruntime(model, inputs)["y"]
         np.testing.assert_allclose(executable.run(inputs)["y"], want, atol=1e-4)
-    layouts = 2  # that the library may choose from: one for each number of rows would be 6 copies
     filled_up = 64  # columns by which a layout may be wider, at most
-    assert made <= layouts * 4 * WIDTH * (WIDTH + filled_up)
+    assert made <= 4 * WIDTH * (WIDTH + filled_up)
 
 
 class Layouts:
