@@ -70,13 +70,15 @@ onnx.save(NETWORKS["mlp"](), sys.argv[1])
 """
 _COMPILE = """
 import inspect, json, sys
+import onnx
+model = onnx.load(sys.argv[1])  # in memory, it is compiled in this process
 files = set()
 def note(frame, event, argument):
     if frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # not the body of a module or a class
         files.add(frame.f_code.co_filename)
 sys.setprofile(note)
 import byoc_mlir
-byoc_mlir.compile(sys.argv[1])
+byoc_mlir.compile(model)
 sys.setprofile(None)
 print(json.dumps({"files": sorted(files), "modules": sorted(sys.modules)}))
 """

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, UnitAttr, VectorType, i8, i16
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import VECTORISED
@@ -56,10 +56,7 @@ def _gains(function: llvm.FuncOp, short: AbstractSet[str]) -> bool:
     """True if LLVM's optimisations speed the function up."""
     if any(_is_register(op) for block in function.body.blocks for op in block.ops):
         return True
-    return any(
-        _is_scalar(block) or _computes_short_integers(block) or _calls(block, short)
-        for block in _looped(function)
-    )
+    return any(_block_gains(block) or _calls(block, short) for block in _looped(function))
 
 
 def _is_register(op: Operation) -> bool:
@@ -95,23 +92,15 @@ def _calls(block: Block, names: AbstractSet[str]) -> bool:
     )
 
 
-def _computes_short_integers(block: Block) -> bool:
-    """True if a block has vectors of 8- or 16-bit integers."""
-    return any(
-        isinstance(one, VectorType) and one.get_element_type() in (i8, i16) for one in _types(block)
-    )
-
-
-def _types(block: Block) -> list[Attribute]:
-    return [value.type for op in block.ops for value in (*op.operands, *op.results)]
-
-
-def _is_scalar(block: Block) -> bool:
-    """True if a block computes or stores scalars, and has no vectors."""
-    types = _types(block)
-    if any(isinstance(one, VectorType) for one in types):
-        return False
-    return any(
+def _block_gains(block: Block) -> bool:
+    """True if a block has vectors of 8- or 16-bit integers, or computes or stores scalars and has
+    no vectors.
+    """
+    types = [value.type for op in block.ops for value in (*op.operands, *op.results)]
+    elements = [one.get_element_type() for one in types if isinstance(one, VectorType)]
+    if elements:
+        return any(element in (i8, i16) for element in elements)
+    return any(isinstance(one, AnyFloat) for one in types) or any(
         isinstance(op, llvm.StoreOp) and not isinstance(op.value.type, llvm.LLVMPointerType)
         for op in block.ops
-    ) or any(isinstance(one, AnyFloat) for one in types)
+    )
