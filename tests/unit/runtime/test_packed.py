@@ -27,8 +27,7 @@ def _model() -> ModelProto:
 
 
 def test_regions_and_shapes_share_copies() -> None:
-    """Since oneDNN's layout depends on the number of rows and on the machine, all shapes have as
-    many rows."""
+    """Compiles shapes with the same number of rows, on which oneDNN's layout depends."""
     model, made = _model(), 0
     with byoc_mlir.compile(model, ("dnnl",), threads=1, prune="off") as executable:
         for shape in ((2, 64, WIDTH), (64, 2, WIDTH), (16, 8, WIDTH)):
