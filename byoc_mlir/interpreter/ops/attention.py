@@ -102,8 +102,9 @@ def _group_query_attention(
         starts = lengths.reshape(batch).astype(np.int64) + 1 - new
         if batch > 1 and new > 1:
             raise NotInterpretedError("several new tokens in several batch entries")
-    if starts.min() < 0 or starts.max() + new > count:
-        raise NotInterpretedError("more tokens than there are in all")
+    room = 0 if past_key is None else past_key.shape[2]
+    if starts.min() < 0 or starts.max() > room or starts.max() + new > count:
+        raise NotInterpretedError("tokens that do not follow those of the cache")
     places = starts[:, None] + np.arange(new)
     if do_rotary and cos is not None and sin is not None:
         angles = cos[places], sin[places], bool(rotary_interleaved)

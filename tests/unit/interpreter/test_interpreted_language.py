@@ -137,10 +137,16 @@ def test_arguments_are_not_written() -> None:
         np.testing.assert_array_equal(array, before[name])
 
 
-@pytest.mark.parametrize(("new", "total"), [(3, 2), (0, 3), (2, 5)])
-def test_tokens_that_do_not_fit_are_refused(new: int, total: int) -> None:
-    model, feeds = _attention(new, total, CACHE)
-    feeds["x5"] = np.array([total + new], np.int32)
+@pytest.mark.parametrize(
+    ("new", "total", "past", "last"),
+    [(3, 2, CACHE, 1), (2, 5, CACHE, 5), (2, 5, CACHE, 0), (2, 9, CACHE, 8), (1, 4, None, 3)],
+    ids=["fewer in all", "behind all", "before all", "behind a gap", "behind nothing"],
+)
+def test_tokens_that_do_not_follow_are_refused(
+    new: int, total: int, past: list[Array] | None, last: int
+) -> None:
+    model, feeds = _attention(new, total, [None, None] if past is None else [*past])
+    feeds["x5"] = np.array([last], np.int32)
     assert decision(model, feeds) == "refused"
 
 
