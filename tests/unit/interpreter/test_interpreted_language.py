@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -56,11 +57,10 @@ def test_data_in_bytes_are_not_asked_for() -> None:
     """Checks that `accuracy_level=4`, which allows data in int8, returns what f32 returns."""
     weights = _weights(40, 64, 32, 4, "none")
     sizes: dict[str, Any] = {"K": 64, "N": 40, "block_size": 32, "domain": MICROSOFT}
-    results = [
-        run_interpreted(*node_model("MatMulNBits", [floats(3, 64), *weights], **sizes, **level))
-        for level in ({}, {"accuracy_level": 4})
-    ]
-    np.testing.assert_array_equal(results[0]["y0"], results[1]["y0"])
+    operands = [floats(3, 64), *weights]
+    plain = run_interpreted(*node_model("MatMulNBits", operands, **sizes))
+    rounded = run_interpreted(*node_model("MatMulNBits", operands, accuracy_level=4, **sizes))
+    np.testing.assert_array_equal(plain["y0"], rounded["y0"])
 
 
 def test_groups_in_order() -> None:
@@ -101,7 +101,7 @@ def test_normalised_over_several_axes() -> None:
 CACHE = [floats(1, 2, 6, 16, seed=place) for place in range(2)]
 
 
-def _attention(new: int, total: int, past: list[Array | None], **attributes: Any) -> Any:
+def _attention(new: int, total: int, past: Sequence[Array | None], **attributes: Any) -> Any:
     """Returns a model of attention to `total` tokens, four heads to two shared ones, and feeds."""
     operands = [
         *(floats(1, new, heads * 16, seed=heads) for heads in (4, 2, 2)),
@@ -119,7 +119,7 @@ def _attention(new: int, total: int, past: list[Array | None], **attributes: Any
     [(3, 3, [None, None]), (3, 3, CACHE), (1, 4, CACHE), (2, 5, CACHE), (2, 8, CACHE)],
     ids=["prompt", "prompt in a cache", "token", "tokens", "tokens in a cache that grows"],
 )
-def test_attention_in_a_cache(new: int, total: int, past: list[Array | None]) -> None:
+def test_attention_in_a_cache(new: int, total: int, past: Sequence[Array | None]) -> None:
     model, feeds = _attention(new, total, past)
     found, want = run_interpreted(model, feeds), run_onnxruntime(model, feeds)
     np.testing.assert_allclose(found["y0"], want["y0"], rtol=1e-5, atol=1e-5)
@@ -143,9 +143,9 @@ def test_arguments_are_not_written() -> None:
     ids=["fewer in all", "behind all", "before all", "behind a gap", "behind nothing"],
 )
 def test_tokens_that_do_not_follow_are_refused(
-    new: int, total: int, past: list[Array] | None, last: int
+    new: int, total: int, past: Sequence[Array] | None, last: int
 ) -> None:
-    model, feeds = _attention(new, total, [None, None] if past is None else [*past])
+    model, feeds = _attention(new, total, past or [None, None])
     feeds["x5"] = np.array([last], np.int32)
     assert decision(model, feeds) == "refused"
 
