@@ -10,7 +10,7 @@ import numpy as np
 from onnx import NodeProto
 
 from byoc_mlir.interpreter.ops import OPS
-from byoc_mlir.interpreter.schemas import schema_of, value_of
+from byoc_mlir.interpreter.schemas import name_of, schema_of, value_of
 from byoc_mlir.tensors import Array
 
 Run = Callable[..., tuple[Array, ...]]
@@ -21,11 +21,11 @@ def run_of(node: NodeProto, opset: int, constants: Mapping[str, Array]) -> Run:
     """Returns the function that computes a node.
 
     Args:
-        node: node of an op of the default domain.
+        node: node of an op of `OPS`.
         opset: version of the domain, which determines the defaults of omitted attributes.
         constants: arrays that never change, by input name.
     """
-    op = OPS[node.op_type]
+    op = OPS[name_of(node)]
     function = op(*map(constants.get, node.input)) if isinstance(op, type) else op
     attributes = _attributes(node, opset, function)
 
@@ -43,7 +43,7 @@ def _attributes(node: NodeProto, opset: int, function: Callable[..., Any]) -> di
     """
     if isinstance(function, np.ufunc):
         return {}
-    schema = schema_of(node.op_type, opset)
+    schema = schema_of(name_of(node), opset)
     found: dict[str, Any] = {"opset": opset, "outputs": len(node.output)}
     found |= {} if schema is None else schema.defaults
     found |= {item.name: value_of(item) for item in node.attribute}

@@ -55,11 +55,22 @@ def opset_of(model: ModelProto) -> int:
     return next((each.version for each in model.opset_import if not each.domain), 0)
 
 
+def name_of(node: NodeProto) -> str:
+    """Returns the name of a node's op, with its domain in front unless it is the default domain."""
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
 @cache
-def schema_of(op_type: str, opset: int) -> Schema | None:
-    """Returns the schema of an op of the default domain, or `None` if this version has none."""
+def schema_of(name: str, opset: int) -> Schema | None:
+    """Returns the schema of an op, or `None` if this version of the default domain has none.
+
+    Args:
+        name: name as in `name_of`.
+    """
+    if name in ONNX_RUNTIME:
+        return ONNX_RUNTIME[name]
     try:
-        found = defs.get_schema(op_type, opset, "")
+        found = defs.get_schema(name, opset, "")
     except defs.SchemaError:
         return None
     texts = {each.type_param_str: each.allowed_type_strs for each in found.type_constraints}
@@ -93,6 +104,48 @@ _ELEMENTS = {
     "tensor(bool)": TensorProto.BOOL,
     "tensor(uint8)": TensorProto.UINT8,
 }
+
+
+def _of_letters(operands: str, results: str, **defaults: Any) -> Schema:
+    """Returns the schema with a letter of `_LETTERS` for the type of each operand and result."""
+    return Schema(operands, results, _LETTERS, defaults)
+
+
+_LETTERS = {
+    "F": frozenset((TensorProto.FLOAT,)),
+    "I": frozenset((TensorProto.INT32,)),
+    "L": frozenset((TensorProto.INT64,)),
+    "J": frozenset((TensorProto.INT32, TensorProto.INT64)),
+    "B": frozenset((TensorProto.UINT8,)),
+    "P": frozenset((TensorProto.UINT8, TensorProto.FLOAT)),
+}
+
+ONNX_RUNTIME: Mapping[str, Schema] = {
+    "SimplifiedLayerNormalization": _of_letters("FF", "FF", stash_type=1),
+    "com.microsoft.Attention": _of_letters(
+        *("FFFIFFI", "FF"), do_rotary=0, past_present_share_buffer=0, rotary_embedding_dim=0
+    ),
+    "com.microsoft.BiasGelu": _of_letters("FF", "F"),
+    "com.microsoft.FastGelu": _of_letters("FF", "F"),
+    "com.microsoft.GatherBlockQuantized": _of_letters("BJFB", "F", gather_axis=0, quantize_axis=1),
+    "com.microsoft.Gelu": _of_letters("F", "F"),
+    "com.microsoft.GroupQueryAttention": _of_letters(
+        *("FFFFFIIFFLFF", "FFFF"),
+        causal=1,
+        k_quant_type="NONE",
+        kv_cache_bit_width=0,
+        qk_output=0,
+        sliding_window_cache=0,
+        v_quant_type="NONE",
+    ),
+    "com.microsoft.MatMulNBits": _of_letters("FBFPIF", "F"),
+    "com.microsoft.MultiHeadAttention": _of_letters("FFFFIFFFII", "FFFF"),
+    "com.microsoft.QuickGelu": _of_letters("F", "F"),
+    "com.microsoft.RotaryEmbedding": _of_letters("FLFF", "F", scale=1.0),
+    "com.microsoft.SkipLayerNormalization": _of_letters("FFFFF", "FFFF"),
+    "com.microsoft.SkipSimplifiedLayerNormalization": _of_letters("FFFF", "FFFF"),
+}
+"""Schemas of ops that ONNX Runtime defines; one is in the default domain."""
 
 
 def _type_of_cast(node: NodeProto) -> int:

@@ -8,7 +8,14 @@ from typing import Any
 
 from onnx import ModelProto, NodeProto, TensorProto
 
-from byoc_mlir.interpreter.schemas import Schema, Types, opset_of, schema_of, value_of
+from byoc_mlir.interpreter.schemas import (
+    Schema,
+    Types,
+    name_of,
+    opset_of,
+    schema_of,
+    value_of,
+)
 
 _OPSETS = range(7, 29)
 """Versions of the default domain whose ops were compared with ONNX Runtime's."""
@@ -45,19 +52,28 @@ def _op(types: Set[int], attributes: str = "", **others: Any) -> TierOp:
     return TierOp(types, frozenset(attributes.split()), **others)
 
 
-def _one_result(node: NodeProto, attributes: _Attributes, types: Types) -> str:
-    return "more than one result" if len(node.output) > 1 else ""
+def _without(*operands: int, results: int) -> _Check:
+    """Returns a check for nodes without these operands, and with at most so many results."""
+
+    def check(node: NodeProto, attributes: _Attributes, types: Types) -> str:
+        for place in operands:
+            if place < len(types) and types[place] is not None:
+                return f"operand {place}"
+        return f"result {results}" if len(node.output) > results else ""
+
+    return check
+
+
+_one_result = _without(results=1)
+
+
+def _no_statistics(node: NodeProto, attributes: _Attributes, types: Types) -> str:
+    return "a mean or deviation" if any(node.output[1:3]) else ""
 
 
 def _statistics(node: NodeProto, attributes: _Attributes, types: Types) -> str:
     if len({*types} - {None}) > 1:
         return "types that differ"
-    return _one_result(node, attributes, types)
-
-
-def _dropout(node: NodeProto, attributes: _Attributes, types: Types) -> str:
-    if len(types) > 2 and types[2] is not None:
-        return "training"
     return _one_result(node, attributes, types)
 
 
@@ -114,6 +130,10 @@ TIER_OPS: Mapping[str, TierOp] = {
     "HardSigmoid": _op(_FLOAT, "alpha beta"),
     "Selu": _op(_FLOAT, "alpha gamma"),
     "Gelu": _op(_FLOAT, "approximate"),
+    "com.microsoft.Gelu": _op(_FLOAT),
+    "com.microsoft.BiasGelu": _op(_FLOAT),
+    "com.microsoft.FastGelu": _op(_FLOAT),
+    "com.microsoft.QuickGelu": _op(_FLOAT, "alpha"),
     "Clip": _op(_NUMBERS, "min max"),
     "Sign": _op(_NUMBERS),
     "Equal": _op(_NUMBERS | _BOOL),
@@ -123,7 +143,7 @@ TIER_OPS: Mapping[str, TierOp] = {
     "IsInf": _op(_FLOATS, "detect_negative detect_positive"),
     "Where": _op(_BOOL),
     "Cast": _op(_ALL, "to saturate", refused=_cast),
-    "Dropout": _op(_FLOAT, "ratio seed", refused=_dropout),
+    "Dropout": _op(_FLOAT, "ratio seed", refused=_without(2, results=1)),
     # data movement, and sizes
     "Identity": _op(_ALL),
     "Constant": _op(_ALL, "value value_int value_ints value_float value_floats"),
@@ -160,11 +180,41 @@ TIER_OPS: Mapping[str, TierOp] = {
     **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _op(_FLOAT, _REDUCED)),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _op(_FLOAT, "axis")),
     "LayerNormalization": _op(_FLOAT, "axis epsilon", refused=_one_result),
+    "RMSNormalization": _op(_FLOAT, "axis epsilon"),
+    "SimplifiedLayerNormalization": _op(_FLOAT, "axis epsilon", refused=_one_result),
+    **dict.fromkeys(
+        (
+            "com.microsoft.SkipLayerNormalization",
+            "com.microsoft.SkipSimplifiedLayerNormalization",
+        ),
+        _op(_FLOAT, "epsilon", refused=_no_statistics),
+    ),
     "InstanceNormalization": _op(_FLOAT, "epsilon"),
     "BatchNormalization": _op(_FLOAT, "epsilon momentum", refused=_statistics),
     # layers
     "MatMul": _op(_FLOAT),
     "Gemm": _op(_FLOAT, "alpha beta transA transB"),
+    "com.microsoft.MatMulNBits": _op(_FLOAT, "K N bits block_size accuracy_level"),
+    "com.microsoft.GatherBlockQuantized": _op(
+        frozenset((TensorProto.UINT8,)), "bits block_size gather_axis quantize_axis"
+    ),
+    "com.microsoft.GroupQueryAttention": _op(
+        _FLOAT,
+        "num_heads kv_num_heads do_rotary rotary_interleaved scale softcap local_window_size"
+        " smooth_softmax",
+        refused=_without(9, *range(12, 16), results=3),
+    ),
+    "com.microsoft.MultiHeadAttention": _op(
+        _FLOAT,
+        "num_heads mask_filter_value scale unidirectional",
+        refused=_without(8, 9, results=3),
+    ),
+    "com.microsoft.Attention": _op(
+        _FLOAT,
+        "num_heads mask_filter_value qkv_hidden_sizes scale unidirectional",
+        refused=_without(6, results=2),
+    ),
+    "com.microsoft.RotaryEmbedding": _op(_FLOAT, "interleaved num_heads rotary_embedding_dim"),
     "Conv": _op(_FLOAT, f"{_WINDOW} group"),
     "ConvTranspose": _op(_FLOAT, f"{_WINDOW} group output_padding output_shape"),
     "MaxPool": _op(_FLOAT, f"{_WINDOW} ceil_mode", refused=_one_result),
@@ -173,7 +223,7 @@ TIER_OPS: Mapping[str, TierOp] = {
     "LSTM": _op(_FLOAT, _RECURRENT, refused=_recurrent),
     "GRU": _op(_FLOAT, f"{_RECURRENT} linear_before_reset", refused=_recurrent),
 }
-"""Supported ops by their names in ONNX's default domain."""
+"""Supported ops by their names, as in `schemas.name_of`."""
 
 
 def unknown(model: ModelProto) -> str:
@@ -200,8 +250,8 @@ def _problems(model: ModelProto) -> Iterator[str]:
     yield from _other_types(types)
     for node in graph.node:
         label = f"{node.op_type} {node.name or next(iter(node.output), '')}"
-        schema = None if node.domain else schema_of(node.op_type, opset)
-        if schema is None or node.op_type not in TIER_OPS:
+        schema = schema_of(name_of(node), opset)
+        if schema is None or name_of(node) not in TIER_OPS:
             yield f"{label}: the op is not known"
             return
         operands = [types.get(name, 0) if name else None for name in node.input]
@@ -223,7 +273,7 @@ def _other_types(types: Mapping[str, int]) -> Iterator[str]:
 
 
 def _of_node(node: NodeProto, schema: Schema, types: Types) -> Iterator[str]:
-    known = TIER_OPS[node.op_type]
+    known = TIER_OPS[name_of(node)]
     if types and types[0] not in known.types:
         yield f"the type {types[0]}"
     attributes = {item.name: value_of(item) for item in node.attribute}

@@ -44,6 +44,16 @@ def layer_norm(x: Array, scale: Array, bias: Array, axis: int, epsilon: float) -
     return _standardised(rows, epsilon, scales, biases).reshape(x.shape)
 
 
+def rms_norm(x: Array, scale: Array, axis: int, epsilon: float) -> Array:
+    """Returns `x` divided by its root mean square over `axis` and all later axes, times a scale."""
+    tail = x.shape[axis:]
+    rows = x.reshape(prod(x.shape[:axis]), prod(tail))
+    square = np.einsum("rc,rc->r", rows, rows) / x.dtype.type(rows.shape[1])
+    result = rows / np.sqrt(square + x.dtype.type(epsilon))[:, None]
+    result *= np.broadcast_to(scale, tail).reshape(-1)
+    return result.reshape(x.shape)
+
+
 def instance_norm(x: Array, scale: Array, bias: Array, epsilon: float) -> Array:
     """Returns `x` with each channel of each image normalised."""
     rows = x.reshape(x.shape[0] * x.shape[1], -1)

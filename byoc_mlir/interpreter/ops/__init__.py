@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from byoc_mlir.interpreter.ops import (
+    attention,
+    blockwise,
     convolution,
     elementwise,
     index,
@@ -22,6 +24,8 @@ from byoc_mlir.interpreter.ops import (
 )
 
 OPS: Mapping[str, Callable[..., Any]] = {
+    **attention.OPS,
+    **blockwise.OPS,
     **convolution.OPS,
     **elementwise.OPS,
     **index.OPS,
@@ -31,4 +35,4 @@ OPS: Mapping[str, Callable[..., Any]] = {
     **recurrent.OPS,
     **rows.OPS,
 }
-"""Implementations by their names in ONNX's default domain."""
+"""Implementations by their names, as in `schemas.name_of`."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from byoc_mlir.interpreter.ops.errors import NotInterpretedError
 from byoc_mlir.interpreter.tier_ops import TIER_OPS
 from byoc_mlir.numpy_ops import activation
 from byoc_mlir.numpy_ops.elementwise import FUNCTIONS, PREDICATES, clip
@@ -46,6 +47,19 @@ def _clip(x: Array, min: Any = None, max: Any = None) -> Array:
 
 def _is_infinite(x: Array, detect_negative: int, detect_positive: int) -> Array:
     return np.isinf(x) & np.where(x < 0, bool(detect_negative), bool(detect_positive))
+
+
+def _biased(function: Callable[..., Array], *given: str) -> Callable[[Array, Array | None], Array]:
+    def run(x: Array, bias: Array | None = None) -> Array:
+        if bias is not None and bias.shape != x.shape[-1:]:
+            raise NotInterpretedError("a bias that is not one for each column")
+        return function(x if bias is None else x + bias, *given)
+
+    return run
+
+
+def _quick_gelu(x: Array, alpha: float = 1.702) -> Array:
+    return x * activation.sigmoid(x * x.dtype.type(alpha))
 
 
 def _dropout(x: Array, *_: Array) -> Array:
@@ -99,5 +113,9 @@ OPS: Mapping[str, Callable[..., Any]] = {
     "Sum": _sum,
     "ThresholdedRelu": activation.thresholded_relu,
     "Where": _where,
+    "com.microsoft.BiasGelu": _biased(activation.gelu),
+    "com.microsoft.FastGelu": _biased(activation.gelu, "tanh"),
+    "com.microsoft.Gelu": activation.gelu,
+    "com.microsoft.QuickGelu": _quick_gelu,
 }
 """Implementations by their names in ONNX."""

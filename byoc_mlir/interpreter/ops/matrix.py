@@ -1,4 +1,4 @@
-"""Matrix products: in `f32` by oneDNN, in other types by NumPy."""
+"""Matrix products of `f32`, by oneDNN."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ from byoc_mlir.tensors import Array, aligned_empty
 
 
 def _gemm(a: Array, b: Array, c: Array | None = None, **attributes: Any) -> Array:
-    """Computes ONNX's Gemm since opset 7, with NumPy for types other than `f32`."""
+    """Computes ONNX's Gemm since opset 7."""
     alpha, beta = float(attributes["alpha"]), float(attributes["beta"])
     a = a.T if attributes["transA"] else a
     b = b.T if attributes["transB"] else b
     if a.shape[1] != b.shape[0]:
         raise NotInterpretedError(f"matrices of {a.shape} and {b.shape} have no product")
-    if not a.dtype == b.dtype == np.float32:
-        kind = a.dtype.type
-        product = np.matmul(a, b) * kind(alpha)
-        return product if c is None else product + c * kind(beta)
     result = aligned_empty((a.shape[0], b.shape[1]), np.float32)
     if c is None:
         sgemm(a, b, result, alpha=alpha)

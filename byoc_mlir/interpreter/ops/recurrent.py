@@ -134,13 +134,11 @@ class _Lstm:
         lengths: Array | None = None,
         h: Array | None = None,
         c: Array | None = None,
-        peepholes: Array | None = None,
+        peepholes: None = None,
         direction: str = "forward",
         layout: int = 0,
     ) -> tuple[Array, ...]:
         """Returns the states after each step, and the last states."""
-        if peepholes is not None:
-            raise NotInterpretedError("peepholes")
         _check_weights(x, w, r, b, 4)
         hidden = r.shape[-1]
         sequences = _sequences(x.swapaxes(0, 1) if layout else x, len(w), direction, lengths)

@@ -55,6 +55,36 @@ def _layer_norm(
     return normalization.layer_norm(x, scale, given, axis_of(axis, x.ndim), epsilon)
 
 
+def _rms_norm(x: Array, scale: Array, axis: int = -1, epsilon: float = 1e-5) -> Array:
+    return normalization.rms_norm(x, scale, axis_of(axis, x.ndim), epsilon)
+
+
+def _skip_layer_norm(
+    x: Array,
+    skip: Array,
+    scale: Array,
+    shift: Array | None = None,
+    bias: Array | None = None,
+    epsilon: float = 1e-12,
+) -> tuple[Array | None, ...]:
+    total = _with_skip(x, skip, bias)
+    return _layer_norm(total, scale, shift, -1, epsilon), None, None, total
+
+
+def _skip_rms_norm(
+    x: Array, skip: Array, scale: Array, bias: Array | None = None, epsilon: float = 1e-12
+) -> tuple[Array | None, ...]:
+    total = _with_skip(x, skip, bias)
+    return _rms_norm(total, scale, -1, epsilon), None, None, total
+
+
+def _with_skip(x: Array, skip: Array, bias: Array | None) -> Array:
+    total = x + skip
+    if total.shape != x.shape:
+        raise NotInterpretedError("a skip connection that is larger than the data")
+    return total if bias is None else total + bias
+
+
 def _instance_norm(x: Array, scale: Array, bias: Array, epsilon: float = 1e-5) -> Array:
     if not x.size or scale.shape != x.shape[1:2] or bias.shape != scale.shape:
         raise NotInterpretedError(
@@ -78,6 +108,7 @@ OPS: Mapping[str, Callable[..., Any]] = {
     "InstanceNormalization": _instance_norm,
     "LayerNormalization": _layer_norm,
     "LogSoftmax": _of_rows(activation.log_softmax),
+    "RMSNormalization": _rms_norm,
     "ReduceL1": _over_axes(reduction.l1_norm),
     "ReduceL2": _over_axes(reduction.l2_norm),
     "ReduceLogSum": _over_axes(reduction.log_sum),
@@ -88,6 +119,9 @@ OPS: Mapping[str, Callable[..., Any]] = {
     "ReduceProd": _over_axes(reduction.product),
     "ReduceSum": _over_axes(reduction.total),
     "ReduceSumSquare": _over_axes(reduction.sum_of_squares),
+    "SimplifiedLayerNormalization": _rms_norm,
+    "com.microsoft.SkipLayerNormalization": _skip_layer_norm,
+    "com.microsoft.SkipSimplifiedLayerNormalization": _skip_rms_norm,
     "Softmax": _of_rows(activation.softmax),
 }
 """Implementations by their names in ONNX."""

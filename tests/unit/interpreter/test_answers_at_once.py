@@ -22,6 +22,7 @@ from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.interpreter.model import InterpretedModel
 from byoc_mlir.runtime.execution.tier import LoadedTier
 from byoc_mlir.tensors import Array
+from byoc_mlir.testing.networks import decoder
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 _SUM = "s = Add(x, y) z = Relu(s)"
@@ -72,6 +73,13 @@ def _printed(script: str) -> str:
     )
     assert done.stderr == ""
     return done.stdout
+
+
+def test_a_language_model_is_answered_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "decoder.onnx"
+    onnx.save(decoder(bits=4), path)
+    with _compiled(path) as executable:
+        assert isinstance(executable.node, LoadedTier)
 
 
 def test_another_process_compiles_what_is_answered_meanwhile(tmp_path: Path) -> None:

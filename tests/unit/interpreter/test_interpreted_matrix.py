@@ -66,11 +66,6 @@ def test_gemm_by_its_defaults() -> None:
     check("Gemm", numbers(3, 50), numbers(50, 7, seed=1), numbers(7, seed=2))
 
 
-def test_gemm_of_doubles() -> None:
-    operands = [numbers(*shape, dtype=np.float64) for shape in ((3, 5), (5, 7), (3, 1))]
-    check("Gemm", *operands, alpha=0.5, beta=2.0)
-
-
 def test_gemm_over_nothing_is_what_is_added() -> None:
     a, b, c = numbers(3, 0), numbers(0, 4), numbers(4)
     model = node_model("Gemm", (a, b, c), 21, beta=0.5)

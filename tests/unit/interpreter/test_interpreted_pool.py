@@ -105,14 +105,6 @@ def test_infinities_and_the_smallest_are_kept() -> None:
     assert np.all(interpreted(model, (x,), is_constant=False) == -np.inf)
 
 
-def test_places_are_refused() -> None:
-    x = numbers(1, 1, 4, 4)
-    model = node_model("MaxPool", (x,), 21, kernel_shape=[2, 2])
-    model.graph.node[0].output.append("places")
-    with pytest.raises(NotInterpretedError, match="second"):
-        interpreted(model, (x,), is_constant=False)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_of_nothing_but_padding_are_refused(kind: str) -> None:
     x = numbers(1, 1, 1)
