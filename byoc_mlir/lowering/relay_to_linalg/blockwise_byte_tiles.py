@@ -30,8 +30,9 @@ _ACCUMULATORS = 12
 class ManyRowsOfBytes(RoundedRows, ManyRows):
     """Kernel for many rows of data that is rounded to bytes.
 
-    Lanes are units. Codes are unpacked to bytes `[blocks, vectors of units, groups, lanes, 4]`,
-    scales and zero points to `[blocks, PANEL]`. A panel that is not full repeats the last unit.
+    Lanes are units. On the stack are a tile's sums `[blocks, tile_rows, PANEL]`, codes as bytes
+    `[blocks, vectors of units, groups, lanes, 4]`, and scales and zero points `[blocks, PANEL]`. A
+    panel that is not full repeats the last unit.
     """
 
     NAME = "many_of_bytes"
@@ -57,10 +58,11 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         return _ACCUMULATORS // len(self._vectors)
 
     def unpacked_memory(self, blocks: int) -> Sequence[SSAValue]:
-        sizes = [(i8, self.form.block), (f32, 1), (f32, 1)]
+        steps = self.form.block * PANEL
+        sizes = [(i32, _ACCUMULATORS * self._units), (i8, steps), (f32, PANEL), (f32, PANEL)]
         return [
-            self.code.emit(memref.AllocaOp.get(type_, 64, [blocks * PANEL * size]))
-            for type_, size in (sizes[:2] if self.form.one_zero else sizes)
+            self.code.emit(memref.AllocaOp.get(type_, 64, [blocks * size]))
+            for type_, size in (sizes[:3] if self.form.one_zero else sizes)
         ]
 
     def unpack(self, part: BlockRange) -> None:
@@ -72,12 +74,12 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
             blocks = [self.plus(start, loop.counter) for start in starts]
             at = self.times(loop.counter, PANEL)
             for unit, block in enumerate(blocks):
-                for source, target in zip((self.scales, self.zeros), part.memory[1:], strict=False):
+                for source, target in zip((self.scales, self.zeros), part.memory[2:], strict=False):
                     code.store(code.load(source, block), target, self.plus(at, unit))
             for vector_ in self._vectors:
                 some = blocks[vector_ * self._units :][: self._units]
                 first = self.plus(at, vector_ * self._units)
-                self._unpack_codes(some, part.memory[0], self.times(first, form.block))
+                self._unpack_codes(some, part.memory[1], self.times(first, form.block))
 
     def _unpack_codes(self, blocks: Sequence[Index], target: SSAValue, first: Index) -> None:
         """Emits the codes of a block of some units, groups of neighbouring codes together."""
@@ -116,39 +118,46 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         return values[0]
 
     def multiply(self, part: BlockRange, first: Index, rows: int) -> None:
-        code = self.code
+        code, tile = self.code, _ACCUMULATORS * self._units
         before = [self.times(self.plus(first, row), self.sizes.blocks) for row in range(rows)]
         before = [self.plus(row, part.first) for row in before]
-        nothing = code.emit(splat(0.0, self._floats))
-        with code.loop(part.blocks, [nothing] * (rows * len(self._vectors))) as loop:
+        with code.loop(part.blocks) as loop:
             blocks = [self.plus(row, loop.counter) for row in before]
-            sums = self._block(part, loop.counter, blocks)
-            loop.carry(self._scaled(part, loop.counter, blocks, sums, loop.carried))
-        self._add(loop.results, part, first)
+            at = self.times(loop.counter, tile)
+            for place, sum_ in enumerate(self._block(part, loop.counter, blocks)):
+                self.store(sum_, part.memory[0], self.plus(at, place * self._units))
+        with code.loop(rows) as row:
+            number = self.plus(first, row.counter)
+            start = self.plus(self.times(number, self.sizes.blocks), part.first)
+            nothing = code.emit(splat(0.0, self._floats))
+            with code.loop(part.blocks, [nothing] * len(self._vectors)) as loop:
+                at = self.times(loop.counter, tile)
+                at = self.plus(at, self.times(row.counter, PANEL))
+                sums = [
+                    self.vector(part.memory[0], self.plus(at, vector_ * self._units), self._words)
+                    for vector_ in self._vectors
+                ]
+                block = self.plus(start, loop.counter)
+                loop.carry(self._scaled(part, loop.counter, block, sums, loop.carried))
+            self._add(loop.results, part, number)
 
     def _scaled(
-        self, part: BlockRange, block: Index, rows: Sequence[Index], sums: Sums, totals: Sums
+        self, part: BlockRange, block: Index, row_block: Index, sums: Sums, totals: Sums
     ) -> Sums:
-        """Emits the sums of a block, less the zero points and scaled, added to `totals`."""
+        """Emits a row's sums of a block, less the zero points and scaled, added to `totals`."""
         code = self.code
-        at = self.times(block, PANEL)
-        units = [self.plus(at, number * self._units) for number in self._vectors]
-        scales, *zeros = [
-            [self.vector(memory, unit, self._floats) for unit in units]
-            for memory in part.memory[1:]
-        ]
+        start = self.repeated(code.load(self.starts, row_block), self._floats)
+        factor = self.repeated(code.load(self.factors, row_block), self._floats)
         found: list[SSAValue] = []
-        for row in rows:
-            start = self.repeated(code.load(self.starts, row), self._floats)
-            factor = self.repeated(code.load(self.factors, row), self._floats)
-            for number in self._vectors:
-                value = code.emit(llvm.SIToFPOp(sums[len(found)], self._floats))
-                if zeros:
-                    value = self.added_product(start, zeros[0][number], value)
-                else:
-                    value = code.emit(arith.AddfOp(value, start))
-                value = self.product(value, factor)
-                found.append(self.added_product(value, scales[number], totals[len(found)]))
+        for vector_, sum_, total in zip(self._vectors, sums, totals, strict=True):
+            at = self.plus(self.times(block, PANEL), vector_ * self._units)
+            scale, *zeros = [self.vector(one, at, self._floats) for one in part.memory[2:]]
+            value = code.emit(llvm.SIToFPOp(sum_, self._floats))
+            if zeros:
+                value = self.added_product(start, zeros[0], value)
+            else:
+                value = code.emit(arith.AddfOp(value, start))
+            found.append(self.added_product(self.product(value, factor), scale, total))
         return found
 
     def _block(self, part: BlockRange, block: Index, rows: Sequence[Index]) -> Sums:
@@ -161,7 +170,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         def products(group: Index, sums: Sums) -> Sums:
             offset = self.times(group, lane_bytes)
             codes = [
-                self.vector(part.memory[0], self.plus(at, offset), self._group_type)
+                self.vector(part.memory[1], self.plus(at, offset), self._group_type)
                 for at in weights
             ]
             numbers = (self._group(self.plus(at, self.times(group, _GROUP))) for at in data)
@@ -182,27 +191,18 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
     def _multiply_add(self, numbers: SSAValue, codes: SSAValue, total: SSAValue) -> SSAValue:
         return self.code.emit(host.DotIntegersOp(codes, numbers, total))
 
-    def _add(self, totals: Sums, part: BlockRange, first: Index) -> None:
-        """Emits the addition of a tile's sums to the output."""
+    def _add(self, totals: Sums, part: BlockRange, row: Index) -> None:
+        """Emits the addition of a row's sums to the output."""
         code = self.code
         fresh = code.is_zero(code.index(part.first))
         nothing = code.emit(splat(0.0, self._floats))
-        masks = [
-            code.emit(
-                vector.CreateMaskOp(
-                    [code.index(self.plus(part.count, -number * self._units))],
-                    VectorType(i1, [self._units]),
-                )
-            )
-            for number in self._vectors
-        ]
-        for place, total in enumerate(totals):
-            row, number = divmod(place, len(self._vectors))
-            start = self.times(self.plus(first, row), self.sizes.units)
-            at = code.index(self.plus(start, part.unit, number * self._units))
-            held = code.emit(
-                vector.MaskedLoadOp(self.output, [at], masks[number], nothing, self._floats)
-            )
-            before = code.emit(arith.SelectOp(fresh, nothing, held))
-            sum_ = code.emit(arith.AddfOp(before, total))
-            code.add(vector.MaskedStoreOp(self.output, [at], masks[number], sum_))
+        for vector_, total in zip(self._vectors, totals, strict=True):
+            before = vector_ * self._units
+            count = code.index(self.plus(part.count, -before))
+            mask = code.emit(vector.CreateMaskOp([count], VectorType(i1, [self._units])))
+            start = self.plus(self.times(row, self.sizes.units), part.unit, before)
+            at = [code.index(start)]
+            held = code.emit(vector.MaskedLoadOp(self.output, at, mask, nothing, self._floats))
+            held = code.emit(arith.SelectOp(fresh, nothing, held))
+            sum_ = code.emit(arith.AddfOp(held, total))
+            code.add(vector.MaskedStoreOp(self.output, at, mask, sum_))

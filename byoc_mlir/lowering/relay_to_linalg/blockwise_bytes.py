@@ -97,8 +97,8 @@ class RoundedRows(BlockwiseWriter):
         def one_run(number: Index, totals: Sums) -> Sums:
             nothing = code.emit(whole(0, narrow))
             sums = [nothing] * len(totals) if self.form.sums_pairs else totals
-            for place in range(run):
-                sums = added(self.plus(self.times(number, run), place), sums)
+            first = self.times(number, run)
+            sums = self.over(run, sums, lambda step, sums: added(self.plus(first, step), sums))
             if not self.form.sums_pairs:
                 return sums
             ones = code.emit(whole(1, narrow))
@@ -107,11 +107,7 @@ class RoundedRows(BlockwiseWriter):
                 for sum_, total in zip(sums, totals, strict=True)
             ]
 
-        if steps == run:
-            return one_run(0, totals)
-        with code.loop(steps // run, totals) as loop:
-            loop.carry(one_run(loop.counter, loop.carried))
-        return loop.results
+        return self.over(steps // run, totals, one_run)
 
     @property
     def shares(self) -> int:

@@ -38,7 +38,7 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE, mu
 PANEL = 16
 """Units that a thread claims at a time."""
 
-_UNROLLED_CHUNKS = 4
+_UNROLLED = 4
 _BYTE = IntegerType(8, Signedness.UNSIGNED)
 ELEMENTS = (f32, _BYTE, f32, f32, f32)
 """Elements of the operands and the result."""
@@ -193,13 +193,16 @@ class BlockwiseWriter(ABC):
 
     def over_chunks(self, sums: Sums, added: Callable[[Index, Sums], Sums]) -> Sums:
         """Emits the chunks of a block; `added` adds the chunk of a number to some sums."""
-        chunks = self.form.chunks
-        if chunks > _UNROLLED_CHUNKS:
-            with self.code.loop(chunks, sums) as loop:
+        return self.over(self.form.chunks, sums, added)
+
+    def over(self, count: int, sums: Sums, added: Callable[[Index, Sums], Sums]) -> Sums:
+        """Emits steps, each of which `added` adds to some sums; unrolled if they are few."""
+        if count > _UNROLLED:
+            with self.code.loop(count, sums) as loop:
                 loop.carry(added(loop.counter, loop.carried))
             return loop.results
-        for chunk in range(chunks):
-            sums = added(chunk, sums)
+        for step in range(count):
+            sums = added(step, sums)
         return sums
 
     def parts(self, at: Index) -> list[SSAValue]:
