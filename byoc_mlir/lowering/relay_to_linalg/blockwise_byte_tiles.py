@@ -178,7 +178,12 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
 
         nothing = self.code.emit(whole(0, self._words))
         totals = [nothing] * (len(rows) * len(self._vectors))
-        return self.in_runs(self._groups, RUN, totals, products)
+
+        def two(pair: Index, sums: Sums) -> Sums:
+            first = self.times(pair, 2)
+            return products(self.plus(first, 1), products(first, sums))
+
+        return self.in_runs(self._groups // 2, RUN // 2, totals, two)
 
     def _group(self, at: Index) -> SSAValue:
         """Emits four neighbouring bytes of the data, in all lanes."""

@@ -88,7 +88,8 @@ class RoundedRows(BlockwiseWriter):
     ) -> Sums:
         """Emits steps that `added` adds to `totals`, in 16 bits for the steps of a run.
 
-        A step adds to a lane once, or `RUN / run` times.
+        A step adds to a lane `RUN / run` times. The loops keep LLVM from reordering sums, which
+        would not fit in the registers.
         """
         code, type_ = self.code, totals[0].type
         assert isa(type_, VectorType[IntegerType])
@@ -98,7 +99,7 @@ class RoundedRows(BlockwiseWriter):
             nothing = code.emit(whole(0, narrow))
             sums = [nothing] * len(totals) if self.form.sums_pairs else totals
             first = self.times(number, run)
-            sums = self.over(run, sums, lambda step, sums: added(self.plus(first, step), sums))
+            sums = self.over(run, sums, lambda step, sums: added(self.plus(first, step), sums), 1)
             if not self.form.sums_pairs:
                 return sums
             ones = code.emit(whole(1, narrow))

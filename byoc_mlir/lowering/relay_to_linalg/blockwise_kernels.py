@@ -195,9 +195,17 @@ class BlockwiseWriter(ABC):
         """Emits the chunks of a block; `added` adds the chunk of a number to some sums."""
         return self.over(self.form.chunks, sums, added)
 
-    def over(self, count: int, sums: Sums, added: Callable[[Index, Sums], Sums]) -> Sums:
-        """Emits steps, each of which `added` adds to some sums; unrolled if they are few."""
-        if count > _UNROLLED:
+    def over(
+        self,
+        count: int,
+        sums: Sums,
+        added: Callable[[Index, Sums], Sums],
+        unrolled: int = _UNROLLED,
+    ) -> Sums:
+        """Emits steps, each of which `added` adds to some sums; a loop if they are more than
+        `unrolled`.
+        """
+        if count > unrolled:
             with self.code.loop(count, sums) as loop:
                 loop.carry(added(loop.counter, loop.carried))
             return loop.results
