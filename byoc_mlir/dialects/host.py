@@ -264,8 +264,8 @@ class CodesOp(IRDLOperation):
 class DotIntegersOp(IRDLOperation):
     """Sums of two or four products of neighbouring lanes, added to `total`.
 
-    Bytes of `codes` are unsigned, those of `numbers` signed; `i16` are signed. The sum of two
-    products of bytes must fit 16 bits.
+    If the factors are `i8`, `codes` are unsigned and `numbers` signed, and the sum of two products
+    must fit 16 bits; `i16` are signed.
 
     ```mlir
     %s = host.dot_integers %c, %n, %t : vector<32xi8>, vector<16xi16>

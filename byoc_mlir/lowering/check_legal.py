@@ -87,6 +87,7 @@ _STAGES: dict[Stage, _Legal] = {
             "host.copy_apart",
             "host.codes",
             "host.dot_integers",
+            "host.prefetch",
             "host.size",
             "host.view",
         },

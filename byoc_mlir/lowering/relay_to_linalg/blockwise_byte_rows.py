@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, llvm, vector
@@ -64,13 +65,16 @@ class FewRowsOfBytes(RoundedRows, FewRows):
     def _products(self, pairs: Sequence[Sequence[Index]], rows: Sequence[Index]) -> Sums:
         """Emits the int8 products of a block of each pair of units with each row."""
         form = self.form
+        ahead = self.times(self.sizes.blocks, 2 * len(pairs) * form.bytes)  # the next tile
 
         def added(chunk: Index, sums: Sums) -> Sums:
             at, data_at = self.times(chunk, form.lanes), self.times(chunk, form.chunk)
-            packed = [
-                [self._codes(self.plus(self.times(unit, form.bytes), at)) for unit in pair]
-                for pair in pairs
+            places = [
+                [self.plus(self.times(unit, form.bytes), at) for unit in pair] for pair in pairs
             ]
+            for place in itertools.chain(*places):
+                self._prefetch(self.plus(place, ahead))
+            packed = [[self._codes(place) for place in pair] for pair in places]
             joined = [self._joined(first, second, self._bytes) for first, second in packed]
             codes = [self.codes_in(one) for one in joined]
             for place in range(form.codes):
@@ -119,6 +123,12 @@ class FewRowsOfBytes(RoundedRows, FewRows):
         half = VectorType(f32, [self.form.lanes // _GROUP])
         lower, upper = (self.repeated(self.code.load(buffer, unit), half) for unit in pair)
         return self._joined(lower, upper, self._totals)
+
+    def _prefetch(self, at: Index) -> None:
+        """Emits the prefetch of codes, since the codes of a unit are too few for the processor's
+        own prefetches.
+        """
+        self.code.add(host.PrefetchOp(self.bytes, self.code.index(at)))
 
     def _codes(self, at: Index) -> SSAValue:
         """Emits the load of a chunk of codes."""

@@ -164,7 +164,7 @@ def test_data_in_bytes_of_other_widths(bits: int, block: int, rows: int) -> None
 def test_all_vectors_of_bytes(
     level: str, vnni: bool, zeros: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LLVM splits vectors that the processor lacks."""
+    """Compiles for each vector length; LLVM splits vectors that the processor lacks."""
     monkeypatch.setattr(lowering, "target_cpu", lambda: Cpu("x86_64", (level,)))
     monkeypatch.setattr(lowering, "has_vnni", lambda: vnni)
     monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", ()))
