@@ -138,7 +138,7 @@ def bytes_model(
 
 @pytest.mark.values
 @pytest.mark.parametrize("zeros", ["none", "packed", "float"])
-@pytest.mark.parametrize("block", [16, 32, 128, 512])
+@pytest.mark.parametrize("block", [16, 32, 128, 256])
 @pytest.mark.parametrize("rows", [1, 3, 17])
 def test_data_in_bytes(rows: int, block: int, zeros: str) -> None:
     model, inputs, exact = bytes_model(rows, block, 4, zeros)
@@ -151,8 +151,9 @@ def test_data_in_bytes(rows: int, block: int, zeros: str) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 7])
-@pytest.mark.parametrize(("bits", "block"), [(2, 64), (8, 32)])
+@pytest.mark.parametrize(("bits", "block"), [(2, 64), (8, 32), (4, 512)])
 def test_data_in_bytes_of_other_widths(bits: int, block: int, rows: int) -> None:
+    """Compares with exact results: ONNX Runtime rounds blocks of 512 in another way."""
     model, inputs, exact = bytes_model(rows, block, bits, "none")
     with byoc_mlir.compile(model, targets=()) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
