@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, llvm, vector
+from xdsl.dialects import vector
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, f32, i8, i32, i64
 from xdsl.ir import SSAValue
 
@@ -109,11 +109,7 @@ class FewRowsOfBytes(RoundedRows, FewRows):
             scales = self._of_pair(self.scales, pair)
             zeros = None if self.form.one_zero else self._of_pair(self.zeros, pair)
             for start, factor in zip(starts, factors, strict=True):
-                value = code.emit(llvm.SIToFPOp(sums[len(found)], self._totals))
-                if zeros is None:
-                    value = code.emit(arith.AddfOp(value, start))
-                else:
-                    value = self.added_product(start, zeros, value)
+                value = self.value(sums[len(found)], start, zeros)
                 scale = self.product(scales, factor)
                 found.append(self.added_product(value, scale, totals[len(found)]))
         return found

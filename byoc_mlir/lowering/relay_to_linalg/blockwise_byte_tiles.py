@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, llvm, memref, vector
+from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, f32, i1, i8, i32, i64
 from xdsl.ir import SSAValue
 
@@ -152,11 +152,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         for vector_, sum_, total in zip(self._vectors, sums, totals, strict=True):
             at = self.plus(self.times(block, PANEL), vector_ * self._units)
             scale, *zeros = [self.vector(one, at, self._floats) for one in part.memory[2:]]
-            value = code.emit(llvm.SIToFPOp(sum_, self._floats))
-            if zeros:
-                value = self.added_product(start, zeros[0], value)
-            else:
-                value = code.emit(arith.AddfOp(value, start))
+            value = self.value(sum_, start, zeros[0] if zeros else None)
             found.append(self.added_product(self.product(value, factor), scale, total))
         return found
 

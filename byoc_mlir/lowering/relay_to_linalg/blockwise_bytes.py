@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import cast
 
-from xdsl.dialects import arith, vector
+from xdsl.dialects import arith, llvm, vector
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
@@ -180,6 +181,13 @@ class RoundedRows(BlockwiseWriter):
 
     def _value(self, rounded: SSAValue) -> SSAValue:
         return self.code.emit(arith.SubfOp(rounded, self.code.emit(splat(_ROUNDING, self.numbers))))
+
+    def value(self, sum_: SSAValue, start: SSAValue, zeros: SSAValue | None) -> SSAValue:
+        """Emits sums of int8 products as floats, less the zero points."""
+        value = self.code.emit(llvm.SIToFPOp(sum_, cast(VectorType, start.type)))
+        if zeros is None:
+            return self.code.emit(arith.AddfOp(value, start))
+        return self.added_product(start, zeros, value)
 
     def codes_in(self, packed: SSAValue) -> list[SSAValue]:
         """Emits the codes in some bytes as bytes, from the low bits on."""
