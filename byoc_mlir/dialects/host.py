@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     f32,
     i8,
+    i16,
     i32,
     i64,
 )
@@ -260,17 +261,18 @@ class CodesOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DotBytesOp(IRDLOperation):
-    """Sums of four products of neighbouring lanes, added to `total`.
+class DotIntegersOp(IRDLOperation):
+    """Sums of two or four products of neighbouring lanes, added to `total`.
 
-    `codes` are unsigned, `numbers` signed. The sum of two products must fit 16 bits.
+    If the factors are `i8`, `codes` are unsigned and `numbers` signed, and the sum of two products
+    must fit 16 bits; `i16` are signed.
 
     ```mlir
-    %s = host.dot_bytes %c, %n, %t : vector<32xi8>, vector<8xi32>
+    %s = host.dot_integers %c, %n, %t : vector<32xi8>, vector<16xi16>
     ```
     """
 
-    name = "host.dot_bytes"
+    name = "host.dot_integers"
     codes = operand_def(VectorType)
     numbers = operand_def(VectorType)
     total = operand_def(VectorType)
@@ -285,11 +287,15 @@ class DotBytesOp(IRDLOperation):
         assert isinstance(codes, VectorType)
         assert isinstance(total, VectorType)
         lanes = total.element_count()
-        expected = (VectorType(i8, [4 * lanes]), VectorType(i32, [lanes]))
-        if (codes, total) != expected or self.numbers.type != codes:
+        accepted = ((4, i8, i32), (2, i8, i16), (2, i16, i32))
+        expected = [
+            (VectorType(factor, [group * lanes]), VectorType(sum_, [lanes]))
+            for group, factor, sum_ in accepted
+        ]
+        if (codes, total) not in expected or self.numbers.type != codes:
             raise VerifyException(
-                f"{self.name}: expected four times as many i8 as i32, found {codes},"
-                f" {self.numbers.type} and {total}"
+                f"{self.name}: expected four times as many i8 as i32, or twice as many i8 as i16 or"
+                f" i16 as i32, found {codes}, {self.numbers.type} and {total}"
             )
 
 

@@ -161,11 +161,11 @@ class LoopWriter:
             self._flat[buffer] = self._hoist(_flat_view(buffer, type_))
         return self._flat[buffer]
 
-    def minimum(self, lhs: Index, rhs: Size) -> Index:
+    def minimum(self, lhs: Index, rhs: Index) -> Index:
         """Emits the minimum of two indices."""
-        if not isinstance(lhs, SSAValue):
+        if not isinstance(lhs, SSAValue) and not isinstance(rhs, SSAValue):
             return smallest(lhs, rhs)
-        return self.emit(arith.MinSIOp(lhs, self.index(rhs)))
+        return self.emit(arith.MinSIOp(self.index(lhs), self.index(rhs)))
 
     def quotient(self, value: Index, divisor: int) -> Index:
         """Emits `value / divisor`, for a non-negative value."""

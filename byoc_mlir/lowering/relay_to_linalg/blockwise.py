@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import TypeAlias
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType, f32, i8
@@ -22,11 +23,9 @@ from byoc_mlir.dims import Size, largest
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
-from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import (
-    FewRowsOfBytes,
-    rounded_lanes,
-    takes_bytes,
-)
+from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_rows import FewRowsOfBytes
+from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_tiles import ManyRowsOfBytes
+from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import takes_bytes
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     ELEMENTS,
     PANEL,
@@ -37,10 +36,9 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
 from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows
 from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ManyRows
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
-from byoc_mlir.runtime.system.machine import target_cpu
+from byoc_mlir.runtime.system.machine import has_vnni, target_cpu
 
 _FEW_ROWS = 4
-_TILE_UNITS = 4
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,8 @@ def _lower_blockwise_dense(op: relay.BlockwiseDenseOp, b: LinalgBuilder) -> Sequ
     rows = math.prod(outer)
     units, blocks, bytes_ = shape_of(op.codes)
     lanes = VectorUnit.of(target_cpu().features).lanes
-    form = BlockwiseForm(bytes_, op.bits.value.data, lanes, shape_of(op.zero_points) == (1, 1))
+    one_zero = shape_of(op.zero_points) == (1, 1)
+    form = BlockwiseForm(bytes_, op.bits.value.data, lanes, one_zero, not has_vnni())
     gemm = _Gemm(form, rows, hint(rows), units, blocks)
     if rows == 0 or not units:
         return [b.empty(output)]
@@ -87,26 +86,31 @@ def _lower_blockwise_dense(op: relay.BlockwiseDenseOp, b: LinalgBuilder) -> Sequ
     if width != gemm.steps:
         data = b.insert(data, b.filled(0, tensor_of(f32, [rows, gemm.steps])), [0, 0])
     operands = [data, op.codes, op.scales, op.zero_points]
-    few = FewRowsOfBytes if op.rounds.value.data and takes_bytes(form) else FewRows
-    result = b.emit(_kernel(gemm, few, operands, b))
+    kinds = _BYTES if op.rounds.value.data and takes_bytes(form) else _FLOATS
+    result = b.emit(_kernel(gemm, kinds, operands, b))
     return [b.reshape(result, type_sizes(output))]
 
 
+_Kinds: TypeAlias = tuple[type[FewRows], type[ManyRows]]
+
+_FLOATS: _Kinds = (FewRows, ManyRows)
+_BYTES: _Kinds = (FewRowsOfBytes, ManyRowsOfBytes)
+
+
 def _kernel(
-    gemm: _Gemm, few: type[FewRows], operands: Sequence[SSAValue], b: LinalgBuilder
+    gemm: _Gemm, kinds: _Kinds, operands: Sequence[SSAValue], b: LinalgBuilder
 ) -> host.KernelOp:
-    results = [tensor_of(f32, [gemm.rows, gemm.units]), tensor_of(f32, [gemm.rows, gemm.steps])]
-    rows, blocks = gemm.few_rows, gemm.blocks
-    if rows and few is FewRowsOfBytes:
-        results += [
-            TensorType(i8, [rows, gemm.steps]),
-            TensorType(f32, [rows, blocks, rounded_lanes(gemm.form)]),
-            TensorType(f32, [rows, blocks]),
-        ]
-    elif rows:
-        results.append(TensorType(f32, [rows, blocks, gemm.form.lanes]))
+    rows, blocks = gemm.rows, gemm.blocks
+    results = [tensor_of(f32, [rows, gemm.units])]
+    if kinds is _BYTES:
+        results.append(tensor_of(i8, [rows, gemm.steps]))
+        results += [tensor_of(f32, [rows, blocks])] * 2
+    else:
+        results.append(tensor_of(f32, [rows, gemm.steps]))
+        if gemm.few_rows:
+            results.append(TensorType(f32, [gemm.few_rows, blocks, gemm.form.lanes]))
     types = tuple(host.buffer_type(type_) for type_ in (*(v.type for v in operands), *results))
-    body, functions = _body(gemm, few, types)
+    body, functions = _body(gemm, kinds, types)
     for function in functions:
         b.define(function)
     return host.KernelOp("blockwise_dense", operands, results, body.clone())
@@ -114,9 +118,10 @@ def _kernel(
 
 @lru_cache(maxsize=64)
 def _body(
-    gemm: _Gemm, few: type[FewRows], types: tuple[Attribute, ...]
+    gemm: _Gemm, kinds: _Kinds, types: tuple[Attribute, ...]
 ) -> tuple[Region, Sequence[BlockwiseFunction]]:
     """Returns the body of a kernel, to be cloned, and the functions that it calls."""
+    few, many = kinds
     block = Block(arg_types=types)
     end = host.YieldOp()
     block.add_op(end)
@@ -125,12 +130,12 @@ def _body(
         if gemm.few_rows:
             writer.write(few, gemm.rows, gemm.usual_rows)
         else:
-            writer.write(ManyRows, None, gemm.usual_rows)
+            writer.write(many, None, gemm.usual_rows)
     else:
         with writer.code.if_positive(largest(0, _FEW_ROWS + 1 - gemm.rows)):
             writer.write(few, None, 1)
         with writer.code.if_positive(largest(0, gemm.rows - _FEW_ROWS)):
-            writer.write(ManyRows, None, gemm.usual_rows)
+            writer.write(many, None, gemm.usual_rows)
     return Region(block), tuple(writer.functions)
 
 
@@ -155,19 +160,20 @@ class _Calls:
         """
         code, gemm = self.code, self._gemm
         call = partial(self._call, kind, rows)
-        if kind is ManyRows:
+        if issubclass(kind, ManyRows):
             with code.parallel([gemm.rows], cycles=usual_rows * gemm.steps) as (row,):
                 call(0, row, 1)
         else:
             call(0, 0, gemm.rows)
-        full = gemm.units - gemm.units % _TILE_UNITS
+        tile = kind.TILE_UNITS
+        full = gemm.units - gemm.units % tile
         work = usual_rows * gemm.units * gemm.steps / ASSUMED.block_products
         if work >= ASSUMED.parallel_cycles and full > PANEL:
             with code.parallel([full], [PANEL], cycles=work) as (first,):
-                call(_TILE_UNITS, first, self._count(full, first))
+                call(tile, first, self._count(full, first))
         elif full:
             with code.loop(full, step=PANEL) as loop:
-                call(_TILE_UNITS, loop.counter, self._count(full, loop.counter))
+                call(tile, loop.counter, self._count(full, loop.counter))
         if full < gemm.units:
             call(1, full, gemm.units - full)
 

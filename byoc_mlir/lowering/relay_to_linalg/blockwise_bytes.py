@@ -1,4 +1,4 @@
-"""Kernel of GEMMs with blockwise quantised weights, for data that is rounded to bytes.
+"""Data of GEMMs with blockwise quantised weights that is rounded to bytes.
 
 Each block of a row has a scale, with which its largest element becomes 127. The int8 products
 are summed as integers in a block.
@@ -6,32 +6,44 @@ are summed as integers in a block.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import cast
 
 from xdsl.dialects import arith, llvm, vector
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
+    FloatAttr,
     IntegerType,
     VectorType,
     f32,
     i8,
-    i32,
+    i16,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.hints import isa
 
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
-from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import BlockwiseForm, BlockwiseSizes
-from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows
+from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
+    ELEMENTS,
+    BlockwiseForm,
+    BlockwiseSizes,
+    BlockwiseWriter,
+)
 
 _CHUNK_BYTES = 16
 _FEWEST_BYTES = 8
 """Bytes of the smallest block for which there are instructions."""
+
+RUN = 8
+"""Most int8 products of a lane that fit 16 bits, if codes have up to four bits and each product is
+a sum of two.
+"""
 
 _MOST = 127.0
 _SMALLEST = 1e-30
@@ -43,23 +55,17 @@ sum."""
 
 
 def takes_bytes(form: BlockwiseForm) -> bool:
-    """True if `FewRowsOfBytes` has code for these weights: sums of two products fit 16 bits."""
+    """True if `RoundedRows` has code for these weights: sums of two products fit 16 bits."""
     return form.codes > 1 and form.bytes >= _FEWEST_BYTES
 
 
-def rounded_lanes(form: BlockwiseForm) -> int:
-    """Returns the lanes of the sums of `FewRowsOfBytes`."""
-    return min(_CHUNK_BYTES, form.bytes) // 2
+class RoundedRows(BlockwiseWriter):
+    """Base of kernels for data that is rounded to bytes.
 
-
-class FewRowsOfBytes(FewRows):
-    """Kernel for few rows of data that is rounded to bytes.
-
-    Further memory is for bytes in the order of the codes `[rows, steps]`, sums with which blocks
-    start `[rows, blocks, rounded_lanes]`, and scales `[rows, blocks]`.
+    Their memory is for bytes in the order of the codes `[rows, steps]`, values with which blocks
+    start `[rows, blocks]`, and scales `[rows, blocks]`.
     """
 
-    NAME = "few_of_bytes"
     MEMORY = (i8, f32, f32)
 
     def __init__(
@@ -70,14 +76,48 @@ class FewRowsOfBytes(FewRows):
         buffers: Sequence[SSAValue],
     ):
         super().__init__(code, replace(form, vector_lanes=_CHUNK_BYTES), sizes, buffers)
-        self.ordered, self.starts, self._factors = buffers[-len(self.MEMORY) :]
-        self.total_type = VectorType(f32, [self.form.lanes // 2])
+        self.starts, self.factors = buffers[len(ELEMENTS) + 1 :]
         self._bytes_type = VectorType(i8, [self.form.lanes])
-        self._pair_type = VectorType(i8, [2 * self.form.lanes])
-        self._sum_type = VectorType(i32, [self.form.lanes // 2])
+
+    def narrow(self, sum_type: VectorType[IntegerType]) -> VectorType[IntegerType]:
+        """Returns the type of the sums to which int8 products are added first."""
+        lanes = 2 * sum_type.element_count()
+        return VectorType(i16, [lanes]) if self.form.sums_pairs else sum_type
+
+    def in_runs(
+        self, steps: int, run: int, totals: Sums, added: Callable[[Index, Sums], Sums]
+    ) -> Sums:
+        """Emits steps that `added` adds to `totals`, in 16 bits for the steps of a run.
+
+        A step adds to a lane `RUN / run` times. The loops keep LLVM from reordering sums, which
+        would not fit in the registers.
+        """
+        code, type_ = self.code, totals[0].type
+        assert isa(type_, VectorType[IntegerType])
+        run, narrow = min(run, steps), self.narrow(type_)
+
+        def one_run(number: Index, totals: Sums) -> Sums:
+            nothing = code.emit(whole(0, narrow))
+            sums = [nothing] * len(totals) if self.form.sums_pairs else totals
+            first = self.times(number, run)
+            sums = self.over(run, sums, lambda step, sums: added(self.plus(first, step), sums), 1)
+            if not self.form.sums_pairs:
+                return sums
+            ones = code.emit(whole(1, narrow))
+            return [
+                code.emit(host.DotIntegersOp(sum_, ones, total))
+                for sum_, total in zip(sums, totals, strict=True)
+            ]
+
+        return self.over(steps // run, totals, one_run)
+
+    @property
+    def shares(self) -> int:
+        """Returns the number of lanes that each add a block's start."""
+        return 1
 
     def order_data(self, first: Index, count: Index) -> None:
-        """Emits the rounding of the data, and the sums that take the zero points into account."""
+        """Emits the rounding of the data, and the values that take the zero points into account."""
         code, form = self.code, self.form
         with self.blocks_of(first, count) as block:
             begin = self.times(block, form.block)
@@ -90,7 +130,7 @@ class FewRowsOfBytes(FewRows):
             most = self._largest_lane(most)
             factor = self.product(most, code.emit(splat(1 / _MOST, self.numbers)))
             zero_lane = code.emit(vector.ExtractOp(factor, [0], f32))
-            code.store(zero_lane, self._factors, block)
+            code.store(zero_lane, self.factors, block)
             divisor = self._largest([most, code.emit(splat(_SMALLEST, self.numbers))])
             inverse = code.emit(arith.DivfOp(code.emit(splat(_MOST, self.numbers)), divisor))
 
@@ -104,8 +144,11 @@ class FewRowsOfBytes(FewRows):
                 return [total]
 
             (total,) = self.over_chunks([self.zero], rounded)
-            start = self.start(self._halved(total))
-            self.store(start, self.starts, self.times(block, form.lanes // 2))
+            share = code.emit(arith.ConstantOp(FloatAttr(-1.0 / self.shares, f32)))
+            start = self.product(self.summed(total), share)
+            if form.one_zero:
+                start = self.product(start, code.load(self.zeros, 0))
+            code.store(start, self.starts, block)
 
     def _magnitude(self, value: SSAValue) -> SSAValue:
         return self._largest([value, self.code.emit(arith.NegfOp(value))])
@@ -139,73 +182,26 @@ class FewRowsOfBytes(FewRows):
     def _value(self, rounded: SSAValue) -> SSAValue:
         return self.code.emit(arith.SubfOp(rounded, self.code.emit(splat(_ROUNDING, self.numbers))))
 
-    def _halved(self, value: SSAValue) -> SSAValue:
-        """Emits the sums of the lower and the upper lanes."""
-        half = self.form.lanes // 2
-        masks = (DenseArrayBase.from_list(i64, range(n, n + half)) for n in (0, half))
-        lower, upper = (
-            self.code.emit(vector.ShuffleOp(value, value, mask, result_type=self.total_type))
-            for mask in masks
-        )
-        return self.code.emit(arith.AddfOp(lower, upper))
+    def value(self, sum_: SSAValue, start: SSAValue, zeros: SSAValue | None) -> SSAValue:
+        """Emits sums of int8 products as floats, less the zero points."""
+        value = self.code.emit(llvm.SIToFPOp(sum_, cast(VectorType, start.type)))
+        if zeros is None:
+            return self.code.emit(arith.AddfOp(value, start))
+        return self.added_product(start, zeros, value)
 
-    def scale(self, unit: Index, row: Index) -> SSAValue:
-        """Emits the scale of a unit's block times the one of a row's block."""
-        code = self.code
-        product = self.product(code.load(self.scales, unit), code.load(self._factors, row))
-        return self.repeated(product, self.total_type)
-
-    def block(self, units: Sequence[Index], rows: Sequence[Index]) -> Sums:
-        """Emits the dot products of a block of each unit with each row, less the zero points."""
-        code, form, lanes = self.code, self.form, self.form.lanes
-        code_starts = [self.times(unit, form.bytes) for unit in units]
-        data_starts = [self.times(row, form.block) for row in rows]
-
-        def added(chunk: Index, sums: Sums) -> Sums:
-            at, data_at = self.times(chunk, lanes), self.times(chunk, form.chunk)
-            codes = [self._pairs(self.plus(start, at)) for start in code_starts]
-            for pair in range(form.codes // 2):
-                offset = self.plus(data_at, 2 * pair * lanes)
-                numbers = [
-                    self.vector(self.ordered, self.plus(start, offset), self._pair_type)
-                    for start in data_starts
-                ]
-                factors = [(one[pair], number) for one in codes for number in numbers]
-                sums = [
-                    code.emit(host.DotBytesOp(*both, total))
-                    for both, total in zip(factors, sums, strict=True)
-                ]
-            return sums
-
-        nothing = code.emit(_whole(0, self._sum_type))
-        sums = self.over_chunks([nothing] * (len(units) * len(rows)), added)
-        starts = [
-            self.vector(self.starts, self.times(row, lanes // 2), self.total_type) for row in rows
-        ]
-        starts = [start for _ in units for start in starts]
-        if not self.form.one_zero:
-            zeros = [self.repeated(code.load(self.zeros, unit), self.total_type) for unit in units]
-            starts = list(map(self.product, (zero for zero in zeros for _ in rows), starts))
-        values = [code.emit(llvm.SIToFPOp(total, self.total_type)) for total in sums]
-        return [code.emit(arith.AddfOp(*both)) for both in zip(values, starts, strict=True)]
-
-    def _pairs(self, at: Index) -> list[SSAValue]:
-        """Emits the codes in a chunk of bytes, those at two neighbouring places in one vector."""
+    def codes_in(self, packed: SSAValue) -> list[SSAValue]:
+        """Emits the codes in some bytes as bytes, from the low bits on."""
         code, bits = self.code, self.form.bits
-        packed = code.emit(vector.BitcastOp(self.packed(at), self._bytes_type))
-        mask = code.emit(_whole(2**bits - 1, self._bytes_type))
+        mask = code.emit(whole(2**bits - 1, packed.type))
         parts: list[SSAValue] = []
         for offset in range(0, 8, bits):
-            distance = code.emit(_whole(offset, self._bytes_type))
+            distance = code.emit(whole(offset, packed.type))
             shifted = code.emit(arith.ShRUIOp(packed, distance)) if offset else packed
             parts.append(code.emit(arith.AndIOp(shifted, mask)))
-        both = DenseArrayBase.from_list(i64, range(2 * self.form.lanes))
-        return [
-            code.emit(vector.ShuffleOp(*pair, both, result_type=self._pair_type))
-            for pair in zip(parts[::2], parts[1::2], strict=True)
-        ]
+        return parts
 
 
-def _whole(value: int, type_: VectorType[IntegerType]) -> arith.ConstantOp:
+def whole(value: int, type_: Attribute) -> arith.ConstantOp:
     """Returns a vector constant of equal integers."""
+    assert isa(type_, VectorType[IntegerType])
     return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)

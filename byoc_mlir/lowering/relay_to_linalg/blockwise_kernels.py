@@ -9,7 +9,8 @@ those of the next bits.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -37,13 +38,10 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE, mu
 PANEL = 16
 """Units that a thread claims at a time."""
 
-_WIDE_LANES = 16
-"""Lanes of vectors of which a processor has 32 registers."""
-
-_UNROLLED_CHUNKS = 4
+_UNROLLED = 4
 _BYTE = IntegerType(8, Signedness.UNSIGNED)
-ELEMENTS = (f32, _BYTE, f32, f32, f32, f32)
-"""Elements of the buffers of all functions."""
+ELEMENTS = (f32, _BYTE, f32, f32, f32)
+"""Elements of the operands and the result."""
 
 _ADD = vector.CombiningKindAttr(vector.CombiningKindFlag.ADD)
 
@@ -60,6 +58,8 @@ class BlockwiseForm:
     """Number of `f32` in a register."""
     one_zero: bool
     """True if all blocks have the same zero point."""
+    sums_pairs: bool = True
+    """True if the processor sums two int8 products at a time, in 16 bits, as without VNNI."""
 
     @property
     def block(self) -> int:
@@ -85,13 +85,6 @@ class BlockwiseForm:
     def chunks(self) -> int:
         """Returns the number of chunks of a block."""
         return self.bytes // self.lanes
-
-    @property
-    def tile_rows(self) -> int:
-        """Returns the rows of a tile of `ManyRows`, whose accumulators have to fit in the
-        registers.
-        """
-        return 6 if self.vector_lanes == _WIDE_LANES else 3
 
 
 @dataclass(frozen=True)
@@ -157,13 +150,15 @@ class BlockwiseWriter(ABC):
     """Base of the functions' code.
 
     Its buffers are dense: data `[rows, steps]`, codes `[units, blocks, bytes]`, scales `[units,
-    blocks]`, zero points of the same shape or `[1, 1]`, the result `[rows, units]`, memory for the
-    data in the order of the codes `[rows, steps]`, and `MEMORY`.
+    blocks]`, zero points of the same shape or `[1, 1]`, the result `[rows, units]`, and `MEMORY`,
+    of which the first is for the data in the order of the codes `[rows, steps]`.
     """
 
     NAME: ClassVar[str]
-    MEMORY: ClassVar[Sequence[Attribute]] = ()
+    MEMORY: ClassVar[Sequence[Attribute]] = (f32,)
     """Elements of each further buffer."""
+    TILE_UNITS: ClassVar[int] = 4
+    """Units of a tile; a function for tiles computes a multiple of them."""
 
     def __init__(
         self,
@@ -176,7 +171,7 @@ class BlockwiseWriter(ABC):
         self.form = form
         self.sizes = sizes
         self.data, self.bytes, self.scales, self.zeros, self.output, self.ordered = buffers[
-            : len(ELEMENTS)
+            : len(ELEMENTS) + 1
         ]
         self.numbers = VectorType(f32, [form.lanes])
         self.zero = code.emit(splat(0.0, self.numbers))
@@ -189,15 +184,33 @@ class BlockwiseWriter(ABC):
     def panel(self, first: Index, count: Index, tile: int) -> None:
         """Emits the computation of all rows of some units, `tile` units at a time."""
 
+    @contextmanager
+    def blocks_of(self, first: Index, count: Index) -> Generator[Index]:
+        """Emits a loop over the blocks of some rows, and yields their numbers."""
+        before = self.times(first, self.sizes.blocks)
+        with self.code.loop(self.times(count, self.sizes.blocks)) as loop:
+            yield self.plus(before, loop.counter)
+
     def over_chunks(self, sums: Sums, added: Callable[[Index, Sums], Sums]) -> Sums:
         """Emits the chunks of a block; `added` adds the chunk of a number to some sums."""
-        chunks = self.form.chunks
-        if chunks > _UNROLLED_CHUNKS:
-            with self.code.loop(chunks, sums) as loop:
+        return self.over(self.form.chunks, sums, added)
+
+    def over(
+        self,
+        count: int,
+        sums: Sums,
+        added: Callable[[Index, Sums], Sums],
+        unrolled: int = _UNROLLED,
+    ) -> Sums:
+        """Emits steps, each of which `added` adds to some sums; a loop if they are more than
+        `unrolled`.
+        """
+        if count > unrolled:
+            with self.code.loop(count, sums) as loop:
                 loop.carry(added(loop.counter, loop.carried))
             return loop.results
-        for chunk in range(chunks):
-            sums = added(chunk, sums)
+        for step in range(count):
+            sums = added(step, sums)
         return sums
 
     def parts(self, at: Index) -> list[SSAValue]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32
@@ -31,7 +30,7 @@ class FewRows(BlockwiseWriter):
     """
 
     NAME = "few"
-    MEMORY = (f32,)
+    MEMORY = (f32, f32)
 
     def __init__(
         self,
@@ -41,9 +40,7 @@ class FewRows(BlockwiseWriter):
         buffers: Sequence[SSAValue],
     ):
         super().__init__(code, form, sizes, buffers)
-        self.starts = buffers[len(ELEMENTS)]
-        self.total_type = self.numbers
-        """Type of the sums of a unit and a row."""
+        self.starts = buffers[len(ELEMENTS) + 1]
 
     def order_data(self, first: Index, count: Index) -> None:
         """Emits the order of the data, and the sums that take the zero points into account."""
@@ -62,20 +59,13 @@ class FewRows(BlockwiseWriter):
             (total,) = self.over_chunks([self.zero], ordered)
             self.store(self.start(total), self.starts, self.times(block, form.lanes))
 
-    @contextmanager
-    def blocks_of(self, first: Index, count: Index) -> Generator[Index]:
-        """Emits a loop over the blocks of some rows, and yields their numbers."""
-        before = self.times(first, self.sizes.blocks)
-        with self.code.loop(self.times(count, self.sizes.blocks)) as loop:
-            yield self.plus(before, loop.counter)
-
     def start(self, total: SSAValue) -> SSAValue:
         """Emits the sum of a block times the negative zero point, or minus one if blocks have their
         own.
         """
-        factor = self.code.emit(splat(-1.0, self.total_type))
+        factor = self.code.emit(splat(-1.0, self.numbers))
         if self.form.one_zero:
-            zero = self.repeated(self.code.load(self.zeros, 0), self.total_type)
+            zero = self.repeated(self.code.load(self.zeros, 0), self.numbers)
             factor = self.product(factor, zero)
         return self.product(factor, total)
 
@@ -85,23 +75,23 @@ class FewRows(BlockwiseWriter):
         with code.loop(count, step=tile) as group:
             units = [self.plus(first, group.counter, unit) for unit in range(tile)]
             if isinstance(rows, int):
-                self._tile(units, range(rows))
+                self.tile(units, range(rows))
                 return
             with code.loop(rows) as loop:
-                self._tile(units, [loop.counter])
+                self.tile(units, [loop.counter])
 
-    def _tile(self, units: Sequence[Index], rows: Sequence[Index]) -> None:
+    def tile(self, units: Sequence[Index], rows: Sequence[Index]) -> None:
         """Emits the computation of some rows of some units."""
         code, blocks = self.code, self.sizes.blocks
         starts = [self.times(unit, blocks) for unit in units]
         row_starts = [self.times(row, blocks) for row in rows]
-        nothing = code.emit(splat(0.0, self.total_type))
+        nothing = code.emit(splat(0.0, self.numbers))
         with code.loop(blocks, [nothing] * (len(rows) * len(units))) as loop:
             block = loop.counter
             numbers = [self.plus(start, block) for start in starts]
             row_blocks = [self.plus(start, block) for start in row_starts]
-            scales = [self.scale(number, row) for number in numbers for row in row_blocks]
-            sums = self.block(numbers, row_blocks)
+            scales = [self.number(self.scales, number) for number in numbers for _ in rows]
+            sums = self._block(numbers, row_blocks)
             loop.carry(list(map(self.added_product, scales, sums, loop.carried)))
         places = [
             self.plus(self.times(row, self.sizes.units), unit) for unit in units for row in rows
@@ -109,12 +99,7 @@ class FewRows(BlockwiseWriter):
         for place, total in zip(places, loop.results, strict=True):
             code.store(self.summed(total), self.output, place)
 
-    def scale(self, unit: Index, row: Index) -> SSAValue:
-        """Emits the scale of a block of a unit, for a row's block."""
-        del row
-        return self.number(self.scales, unit)
-
-    def block(self, units: Sequence[Index], rows: Sequence[Index]) -> Sums:
+    def _block(self, units: Sequence[Index], rows: Sequence[Index]) -> Sums:
         """Emits the dot products of a block of each unit with each row, less the zero points.
 
         Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
@@ -13,8 +14,10 @@ from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import PANEL, BlockwiseWriter
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
 
-_REST_ROWS = (4, 2, 1)
+_REST_ROWS = (8, 4, 2, 1)
 _UNPACKED_STEPS = 1024
+_WIDE_LANES = 16
+"""Lanes of vectors of which a processor has 32 registers."""
 
 
 class ManyRows(BlockwiseWriter):
@@ -43,31 +46,47 @@ class ManyRows(BlockwiseWriter):
     def panel(self, first: Index, count: Index, tile: int) -> None:
         code, form, sizes = self.code, self.form, self.sizes
         most = max(1, _UNPACKED_STEPS // form.block)
-        weights = code.emit(memref.AllocaOp.get(f32, 64, [most * form.block * PANEL]))
-        whole = self.times(code.quotient(sizes.rows, form.tile_rows), form.tile_rows)
+        memory = self.unpacked_memory(most)
+        whole = self.times(code.quotient(sizes.rows, self.tile_rows), self.tile_rows)
         with code.loop(sizes.blocks, step=most) as loop:
             blocks = code.minimum(self.plus(sizes.blocks, self.times(loop.counter, -1)), most)
-            with code.loop(count) as unit, code.loop(blocks) as block:
-                target = self.plus(self.times(unit.counter, most), block.counter)
-                unit_start = self.times(self.plus(first, unit.counter), sizes.blocks)
-                number = self.plus(unit_start, loop.counter, block.counter)
-                self._unpack(number, weights, self.times(target, form.block))
-            part = _BlockRange(weights, loop.counter, blocks, most * form.block, first, count, tile)
-            with code.loop(whole, step=form.tile_rows) as rows:
-                self._rows(part, rows.counter, form.tile_rows)
+            part = BlockRange(memory, loop.counter, blocks, most * form.block, first, count, tile)
+            self.unpack(part)
+            with code.loop(whole, step=self.tile_rows) as rows:
+                self.multiply(part, rows.counter, self.tile_rows)
             self._rest(part, whole)
 
-    def _rest(self, part: _BlockRange, first: Index) -> None:
+    @property
+    def tile_rows(self) -> int:
+        """Returns the rows of a tile, whose accumulators have to fit in the registers."""
+        return 6 if self.form.vector_lanes == _WIDE_LANES else 3
+
+    def unpacked_memory(self, blocks: int) -> Sequence[SSAValue]:
+        """Emits memory on the stack for the unpacked weights of some blocks of a panel."""
+        shape = [blocks * self.form.block * PANEL]
+        return [self.code.emit(memref.AllocaOp.get(f32, 64, shape))]
+
+    def unpack(self, part: BlockRange) -> None:
+        """Emits the dequantisation of the weights of `part`."""
+        code, form, (weights,) = self.code, self.form, part.memory
+        with code.loop(part.count) as unit, code.loop(part.blocks) as block:
+            unit_start = self.times(self.plus(part.unit, unit.counter), self.sizes.blocks)
+            number = self.plus(unit_start, part.first, block.counter)
+            target = self.times(unit.counter, part.stride)
+            target = self.plus(target, self.times(block.counter, form.block))
+            self._unpack(number, weights, target)
+
+    def _rest(self, part: BlockRange, first: Index) -> None:
         """Emits the rows after the whole tiles: a tile for each bit of their number."""
         code = self.code
         number = code.index(self.plus(self.sizes.rows, self.times(first, -1)))
         before = first
         for bit in _REST_ROWS:
-            if bit >= self.form.tile_rows:
+            if bit >= self.tile_rows:
                 continue
             has_tile = code.bits(number, bit)
             with code.if_positive(has_tile):
-                self._rows(part, before, bit)
+                self.multiply(part, before, bit)
             before = self.plus(before, has_tile)
 
     def _unpack(self, block: Index, target: SSAValue, first: Index) -> None:
@@ -87,12 +106,12 @@ class ManyRows(BlockwiseWriter):
 
         self.over_chunks([], unpacked)
 
-    def _rows(self, part: _BlockRange, first: Index, rows: int) -> None:
+    def multiply(self, part: BlockRange, first: Index, rows: int) -> None:
         """Emits the MACs of some rows with all units of `part`."""
         with self.code.loop(part.count, step=part.tile) as group:
             self._tile(part, range(rows), first, group.counter)
 
-    def _tile(self, part: _BlockRange, rows: range, first_row: Index, first_unit: Index) -> None:
+    def _tile(self, part: BlockRange, rows: range, first_row: Index, first_unit: Index) -> None:
         """Emits the MACs of some rows with `part.tile` units, and adds them to the output."""
         code, form = self.code, self.form
         first_step, distance = self.times(part.first, form.block), self.steps
@@ -107,7 +126,7 @@ class ManyRows(BlockwiseWriter):
             numbers = [self.vector(self.ordered, self.plus(at, loop.counter)) for at in data]
             totals: list[SSAValue] = []
             for unit, at in enumerate(weights):
-                weight = self.vector(part.weights, self.plus(at, loop.counter))
+                weight = self.vector(part.memory[0], self.plus(at, loop.counter))
                 held = loop.carried[unit * len(rows) :]
                 totals += [
                     self.added_product(number, weight, total)
@@ -130,11 +149,11 @@ class ManyRows(BlockwiseWriter):
 
 
 @dataclass(frozen=True)
-class _BlockRange:
+class BlockRange:
     """Range of dequantised blocks of some units."""
 
-    weights: SSAValue
-    """Weights, `[units, stride]`."""
+    memory: Sequence[SSAValue]
+    """Unpacked weights; those of `ManyRows` are `[units, stride]`."""
     first: Index
     """Number of the first block."""
     blocks: Index

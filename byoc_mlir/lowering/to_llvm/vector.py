@@ -206,41 +206,54 @@ def _codes(op: host.CodesOp, emitter: Emitter) -> Sequence[SSAValue]:
     return [emitter.emit(llvm.SIToFPOp(value, convert_type(op.numbers.type)))]
 
 
-_BYTE_DOTS = {
+_PAIR_DOTS = {
     4: ("ssse3", "llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
     8: ("avx2", "llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd"),
+    16: ("avx512bw", "llvm.x86.avx512.pmaddubs.w.512", "llvm.x86.avx512.pmaddw.d.512"),
 }
-"""Feature and instructions that add two products, of bytes and of `i16`, by lanes."""
+"""Feature and instructions that add two products, of bytes and of `i16`, by 32-bit words."""
 
-_GROUP = 4
-"""Products that a lane of the result sums."""
+_VNNI = frozenset(["avx512_vnni", "avx_vnni"])
 
 
-def _dot_bytes(op: host.DotBytesOp, emitter: Emitter) -> Sequence[SSAValue]:
+def _dot_integers(op: host.DotIntegersOp, emitter: Emitter) -> Sequence[SSAValue]:
     total = emitter[op.total]
-    assert isinstance(total.type, VectorType)
-    (lanes,) = total.type.get_shape()
     factors = [emitter[op.codes], emitter[op.numbers]]
-    features = target_cpu().features
-    if lanes in _BYTE_DOTS and not {"avx512_vnni", "avx_vnni"}.isdisjoint(features):
+    type_ = total.type
+    assert isinstance(type_, VectorType)
+    assert isinstance(op.codes.type, VectorType)
+    if op.codes.type.element_type == i16 or type_.element_type == i16:
+        return [_pairs_added(factors, total, emitter)]
+    (lanes,) = type_.get_shape()
+    if lanes in _PAIR_DOTS and not _VNNI.isdisjoint(target_cpu().features):
         name = f"llvm.x86.avx512.vpdpbusd.{32 * lanes}"
-        words = [emitter.emit(llvm.BitcastOp(value, total.type)) for value in factors]
-        return [emitter.emit(llvm.CallIntrinsicOp(name, [total, *words], [total.type]))]
-    feature, bytes_, pairs = _BYTE_DOTS.get(lanes, ("", "", ""))
-    if feature in features:
-        type_ = VectorType(i16, [2 * lanes])
-        sums = emitter.emit(llvm.CallIntrinsicOp(bytes_, factors, [type_]))
-        ones = emitter.emit(_splat(1, type_))
-        found = emitter.emit(llvm.CallIntrinsicOp(pairs, [sums, ones], [total.type]))
-        return [emitter.emit(llvm.AddOp(total, found))]
-    type_ = VectorType(i32, [_GROUP * lanes])
-    codes = emitter.emit(llvm.ZExtOp(factors[0], type_))
-    products = emitter.emit(llvm.MulOp(codes, emitter.emit(llvm.SExtOp(factors[1], type_))))
-    for first in range(_GROUP):
-        mask = DenseArrayBase.from_list(i32, range(first, _GROUP * lanes, _GROUP))
-        part = emitter.emit(llvm.ShuffleVectorOp(products, products, mask, total.type))
+        words = [emitter.emit(llvm.BitcastOp(value, type_)) for value in factors]
+        return [emitter.emit(llvm.CallIntrinsicOp(name, [total, *words], [type_]))]
+    narrow = VectorType(i16, [2 * lanes])
+    sums = _pairs_added(factors, emitter.emit(_splat(0, narrow)), emitter)
+    return [_pairs_added([sums, emitter.emit(_splat(1, narrow))], total, emitter)]
+
+
+def _pairs_added(factors: Sequence[SSAValue], total: SSAValue, emitter: Emitter) -> SSAValue:
+    """Emits the sums of two products of neighbouring lanes, of bytes as `i16` or of `i16` as `i32`,
+    added to `total`.
+    """
+    type_ = total.type
+    assert isinstance(type_, VectorType)
+    (lanes,), are_bytes = type_.get_shape(), type_.element_type == i16
+    feature, bytes_, words = _PAIR_DOTS.get(lanes // 2 if are_bytes else lanes, ("", "", ""))
+    if feature in target_cpu().features:
+        name = bytes_ if are_bytes else words
+        found = emitter.emit(llvm.CallIntrinsicOp(name, factors, [type_]))
+        return emitter.emit(llvm.AddOp(total, found))
+    wide = VectorType(type_.element_type, [2 * lanes])
+    codes = emitter.emit((llvm.ZExtOp if are_bytes else llvm.SExtOp)(factors[0], wide))
+    products = emitter.emit(llvm.MulOp(codes, emitter.emit(llvm.SExtOp(factors[1], wide))))
+    for first in range(2):
+        mask = DenseArrayBase.from_list(i32, range(first, 2 * lanes, 2))
+        part = emitter.emit(llvm.ShuffleVectorOp(products, products, mask, type_))
         total = emitter.emit(llvm.AddOp(total, part))
-    return [total]
+    return total
 
 
 def _flat(type_: Attribute) -> VectorType:
@@ -277,6 +290,6 @@ LOWERINGS: Lowerings = {
     vector.ReductionOp: _reduction,
     vector.CreateMaskOp: _create_mask,
     host.CodesOp: _codes,
-    host.DotBytesOp: _dot_bytes,
+    host.DotIntegersOp: _dot_integers,
     DotBF16Op: _dot,
 }

@@ -17,6 +17,7 @@ import byoc_mlir
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend import import_model
+from byoc_mlir.lowering.relay_to_linalg import blockwise as lowering
 from byoc_mlir.lowering.to_llvm import vector as to_llvm_vector
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.runtime.system.cpu import Cpu
@@ -135,9 +136,10 @@ def bytes_model(
     return model, {"x": data}, run_imported(model, inputs)["y"]
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("zeros", ["none", "packed", "float"])
-@pytest.mark.parametrize("block", [16, 32, 128])
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("block", [16, 32, 128, 256])
+@pytest.mark.parametrize("rows", [1, 3, 17])
 def test_data_in_bytes(rows: int, block: int, zeros: str) -> None:
     model, inputs, exact = bytes_model(rows, block, 4, zeros)
     with byoc_mlir.compile(model, targets=()) as executable:
@@ -148,42 +150,111 @@ def test_data_in_bytes(rows: int, block: int, zeros: str) -> None:
         assert_agrees({"y": found}, run_onnxruntime(model, inputs), 5e-3)
 
 
-@pytest.mark.parametrize(("bits", "block"), [(2, 64), (8, 32)])
-def test_data_in_bytes_of_other_widths(bits: int, block: int) -> None:
-    model, inputs, exact = bytes_model(1, block, bits, "none")
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize(("bits", "block"), [(2, 64), (8, 32), (4, 512)])
+def test_data_in_bytes_of_other_widths(bits: int, block: int, rows: int) -> None:
+    """Compares with exact results: ONNX Runtime rounds blocks of 512 in another way."""
+    model, inputs, exact = bytes_model(rows, block, bits, "none")
     with byoc_mlir.compile(model, targets=()) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
 
 
+@pytest.mark.parametrize("vnni", [False, True])
+@pytest.mark.parametrize("level", ["sse4_1", "avx2", "avx512f"])
+@pytest.mark.parametrize("zeros", ["none", "packed"])
+def test_all_vectors_of_bytes(
+    level: str, vnni: bool, zeros: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiles for each vector length; LLVM splits vectors that the processor lacks."""
+    monkeypatch.setattr(lowering, "target_cpu", lambda: Cpu("x86_64", (level,)))
+    monkeypatch.setattr(lowering, "has_vnni", lambda: vnni)
+    monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", ()))
+    model, inputs, exact = bytes_model(29, 64, 4, zeros)
+    with byoc_mlir.compile(model, targets=(), cache=False) as executable:
+        assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
+
+
+@pytest.mark.parametrize("rows", [1, 6])
+def test_extreme_data_in_bytes(rows: int) -> None:
+    """Sums of products in 16 bits are as large as they get."""
+    constants = {
+        "w": np.full((17, 40, 16), 0xFF, np.uint8),
+        "s": np.ones((17, 40), np.float32),
+        "z": np.zeros((17, 20), np.uint8),
+    }
+    data = np.full((rows, 1280), -3, np.float32)
+    sizes: dict[str, Any] = {"K": 1280, "N": 17, "block_size": 32, "accuracy_level": 4}
+    model = node_model("MatMulNBits", {"x": data, **constants}, constants=[*constants], **sizes)
+    with byoc_mlir.compile(model, targets=()) as executable:
+        found = executable.run({"x": data})
+    assert_agrees(found, {"y": np.full((rows, 17), -3.0 * 15 * 1280, np.float32)}, TOLERANCE)
+
+
+def test_any_number_of_rows_in_bytes() -> None:
+    constants = weights(20, 96, 32, 4, "packed")
+    inputs = {"x": np.zeros((1, 96), np.float32), **constants}
+    sizes: dict[str, Any] = {"K": 96, "N": 20, "block_size": 32, "accuracy_level": 4}
+    model = node_model("MatMulNBits", inputs, constants=[*constants], **sizes)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    with byoc_mlir.compile(model, targets=()) as executable:
+        for rows in (1, 4, 5, 30):
+            data = {"x": RNG.standard_normal((rows, 96)).astype(np.float32)}
+            want = run_imported(
+                node_model("MatMulNBits", {**inputs, **data}, constants=[*constants], **sizes),
+                {**inputs, **data},
+            )
+            assert_agrees(executable.run(data), want, 0.02)
+
+
 _DOT = """
-func.func @f(%c: vector<32xi8>, %n: vector<32xi8>, %t: vector<8xi32>) -> vector<8xi32> {
-  %s = "host.dot_bytes"(%c, %n, %t) : (vector<32xi8>, vector<32xi8>, vector<8xi32>) -> vector<8xi32>
-  func.return %s : vector<8xi32>
+func.func @f(%c: vector<32xi8>, %t: vector<8xi32>) {
+  %s = "host.dot_integers"(%c, %c, %t)
+    : (vector<32xi8>, vector<32xi8>, vector<8xi32>) -> vector<8xi32>
+  func.return
+}
+"""
+_DOT_PAIRS = """
+func.func @f(%c: vector<64xi8>, %p: vector<32xi16>, %t: vector<16xi32>) {
+  %s = "host.dot_integers"(%c, %c, %p)
+    : (vector<64xi8>, vector<64xi8>, vector<32xi16>) -> vector<32xi16>
+  %d = "host.dot_integers"(%s, %p, %t)
+    : (vector<32xi16>, vector<32xi16>, vector<16xi32>) -> vector<16xi32>
+  func.return
 }
 """
 
 
 @pytest.mark.parametrize(
-    ("features", "instruction"),
+    ("text", "features", "instructions"),
     [
-        (("avx2", "avx_vnni"), "llvm.x86.avx512.vpdpbusd.256"),
-        (("avx2",), "llvm.x86.avx2.pmadd.ub.sw"),
-        ((), "llvm.mul"),
+        (_DOT, ("avx2", "avx_vnni"), ["llvm.x86.avx512.vpdpbusd.256"]),
+        (_DOT, ("avx2",), ["llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd"]),
+        (_DOT, (), ["llvm.mul"]),
+        (
+            _DOT_PAIRS,
+            ("avx512bw",),
+            ["llvm.x86.avx512.pmaddubs.w.512", "llvm.x86.avx512.pmaddw.d.512"],
+        ),
+        (_DOT_PAIRS, ("avx512f",), ["llvm.mul"]),
     ],
 )
 def test_instructions_for_products_of_bytes(
-    features: tuple[str, ...], instruction: str, monkeypatch: pytest.MonkeyPatch
+    text: str,
+    features: tuple[str, ...],
+    instructions: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", features))
     context = make_context()
-    module = Parser(context, _DOT).parse_module()
+    module = Parser(context, text).parse_module()
     ConvertToLLVM().apply(context, module)
-    assert instruction in str(module)
+    assert all(one in str(module) for one in instructions)
 
 
-def test_products_of_bytes_without_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rows", [2, 9])
+def test_products_of_bytes_without_instructions(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", ()))
-    model, inputs, exact = bytes_model(2, 32, 4, "none")
+    model, inputs, exact = bytes_model(rows, 32, 4, "none")
     with byoc_mlir.compile(model, targets=(), cache=False) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
 
