@@ -7,7 +7,6 @@ damaged cache, the result has to be right.
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import tempfile
@@ -277,7 +276,9 @@ def _ended(name: str, path: Path, watch: Watch) -> Ended:
 
 def _compile_and_run(name: str, path: Path, watch: Watch) -> None:
     rng = Random(f"options {name}")
-    limits, clock = _tight_limits(rng) if name.startswith("limits/") else (LIMITS, Clock())
+    limits, clock = LIMITS, Clock(watch)
+    if name.startswith("limits/"):
+        limits, clock = _tight_limits(rng, watch)
     with patch.object(byoc_mlir.limits, "time", clock):
         executable = byoc_mlir.compile(
             path,
@@ -296,22 +297,32 @@ def _compile_and_run(name: str, path: Path, watch: Watch) -> None:
 
 @dataclass
 class Clock:
-    """Clock of time limits, by which the time is over after so many looks at it."""
+    """Clock of time limits: the processor's, by which the time is over after so many looks at it
+    in a stage.
+    """
 
-    looks: float = math.inf
+    watch: Watch
+    stage: str = ""
+    looks: int = 0
 
     def perf_counter(self) -> float:
-        """Returns the seconds, by far too many after the last look."""
+        """Returns the seconds of the processor, by far too many after the last look."""
+        if self.watch.stage != self.stage:
+            return time.process_time()
         self.looks -= 1
-        return time.perf_counter() + (0.0 if self.looks > 0 else 1e9)
+        return time.process_time() + (0.0 if self.looks > 0 else 1e9)
 
 
-def _tight_limits(rng: Random) -> tuple[Limits, Clock]:
+def _tight_limits(rng: Random, watch: Watch) -> tuple[Limits, Clock]:
     """Returns limits of which a later stage finds one too low."""
-    name = rng.choice(["arena_bytes", "output_bytes", "seconds", "seconds", "seconds"])
+    name = rng.choice([*_TIGHT, "seconds", "seconds", "seconds"])
     if name == "seconds":
-        return LIMITS, Clock(rng.randint(1, 200))
-    return replace(LIMITS, **{name: rng.choice([0, 16, 256])}), Clock()
+        stage = rng.choice(["import", "partition", "partition", "codegen"])
+        return LIMITS, Clock(watch, stage, int(2 ** rng.uniform(0, 7)))
+    return replace(LIMITS, **{name: rng.choice([0, 16, 256, 4096])}), Clock(watch)
+
+
+_TIGHT = ("arena_bytes", "output_bytes", "tensor_bytes", "constant_bytes")
 
 
 def _link(name: str, data: bytes) -> Ended:
