@@ -27,6 +27,7 @@ import onnx
 
 import byoc_mlir
 from byoc_mlir.compiler.build import Stages
+from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import ByocError, ExecutionError, InternalError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.files.mlir_file import STORE_SUFFIX, write_mlir
@@ -34,6 +35,7 @@ from byoc_mlir.limits import Limits
 from byoc_mlir.runtime.linking.image import LinkedImage
 from byoc_mlir.runtime.linking.object_file import UnknownObjectError
 from byoc_mlir.runtime.program import ObjectCode
+from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir_fuzz.hostile_files import hostile_cache, hostile_object, hostile_store
 from byoc_mlir_fuzz.hostile_models import ATTACKS, attacked
 from byoc_mlir_fuzz.hostile_text import hostile_text
@@ -45,7 +47,7 @@ _STAGE_OF = {
     **dict.fromkeys(("canonicalise", "partition", "prune"), "partition"),
     **dict.fromkeys(("generate", "lower", "link", "optimise", "program"), "codegen"),
 }
-KINDS = (*ATTACKS, "text", "store", "object", "cache")
+KINDS = (*ATTACKS, "text", "trusted", "store", "object", "cache")
 LIMITS = Limits(
     tensor_bytes=1 << 26,
     constant_bytes=1 << 25,
@@ -100,8 +102,11 @@ def write_case(name: str, folder: Path) -> Path:
         return path
     path = folder / "model.mlir"
     store = path.with_suffix(STORE_SUFFIX)
-    if kind == "text":
-        write_mlir(import_model(model).module, path)
+    if kind in ("text", "trusted"):
+        module = import_model(model).module
+        if kind == "trusted":  # with regions, which strangers may not write
+            PartitionFor(targets=("dnnl",)).apply(make_context(), module)
+        write_mlir(module, path)
         path.write_text(hostile_text(rng, path.read_text()))
         return path
     write_mlir(import_model(onnx.parser.parse_model(_WITH_WEIGHTS)).module, path)
@@ -263,6 +268,9 @@ def _ended(name: str, path: Path, watch: Watch) -> Ended:
             if name.startswith("cache/"):
                 for _ in range(2):  # the second run may use what the first one wrote
                     _run_with_cache(onnx.load(path), path.with_name("cache"))
+            elif name.startswith("trusted/"):
+                _compile_trusted(name, path)
+                return Ended(name, watch.stage)
             else:
                 _compile_and_run(name, path, watch)
         return Ended(name, "run")
@@ -295,6 +303,21 @@ def _compile_and_run(name: str, path: Path, watch: Watch) -> None:
             if feeds is not None:
                 watch.stage = "run"
                 executable.run(feeds)
+
+
+def _compile_trusted(name: str, path: Path) -> None:
+    """Compiles text whose writer may call anything; its code is not loaded."""
+    rng = Random(f"options {name}")
+    byoc_mlir.compile(
+        path,
+        targets=rng.choice([("dnnl",), ("dnnl",), ("openblas", "dnnl"), ()]),
+        threads=1,
+        cache=False,
+        limits=LIMITS,
+        fallback=rng.choice(["allow", "forbid"]),
+        trusted=True,
+        load=False,
+    ).close()
 
 
 @dataclass
