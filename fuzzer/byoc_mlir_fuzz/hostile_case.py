@@ -13,8 +13,8 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -28,15 +28,18 @@ import onnx
 import byoc_mlir
 from byoc_mlir.compiler.build import Stages
 from byoc_mlir.dialects import make_context
-from byoc_mlir.errors import ByocError, ExecutionError, InternalError
+from byoc_mlir.errors import ByocError, ExecutionError, InternalError, InvalidInputError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.files.mlir_file import STORE_SUFFIX, write_mlir
 from byoc_mlir.limits import Limits
+from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.linking.image import LinkedImage
 from byoc_mlir.runtime.linking.object_file import UnknownObjectError
 from byoc_mlir.runtime.program import ObjectCode
+from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir_fuzz.hostile_files import hostile_cache, hostile_object, hostile_store
+from byoc_mlir_fuzz.hostile_inputs import hostile_inputs
 from byoc_mlir_fuzz.hostile_models import ATTACKS, attacked
 from byoc_mlir_fuzz.hostile_text import hostile_text
 from byoc_mlir_fuzz.judge import small_inputs
@@ -302,7 +305,16 @@ def _compile_and_run(name: str, path: Path, watch: Watch) -> None:
             feeds = small_inputs(executable)
             if feeds is not None:
                 watch.stage = "run"
+                if name.startswith("inputs/") and feeds:
+                    _run_hostile(rng, executable, feeds)
                 executable.run(feeds)
+
+
+def _run_hostile(rng: Random, executable: Executable, feeds: Mapping[str, Array]) -> None:
+    """Runs a program with several hostile inputs, each refused with a typed error or computed."""
+    for _ in range(4):
+        with suppress(InvalidInputError, ExecutionError):
+            executable.run(hostile_inputs(rng, feeds))
 
 
 def _compile_trusted(name: str, path: Path) -> None:

@@ -295,7 +295,7 @@ _LARGE_OPS = (
 
 
 def _unchanged(rng: Random, model: ModelProto) -> None:
-    """Leaves the model; bytes, fields, limits and times are changed by functions of their own."""
+    """Leaves the model; functions of their own change bytes, fields, limits, times and inputs."""
 
 
 ATTACKS: Mapping[str, Attack] = {
@@ -309,4 +309,5 @@ ATTACKS: Mapping[str, Attack] = {
     "memory": _memory,
     "limits": _unchanged,
     "time": _unchanged,
+    "inputs": _unchanged,
 }
