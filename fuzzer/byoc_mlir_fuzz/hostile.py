@@ -47,7 +47,8 @@ class Counts:
 
     stages: Counter[str] = field(default_factory=Counter[str])
     errors: Counter[str] = field(default_factory=Counter[str])
-    kinds: Counter[str] = field(default_factory=Counter[str])
+    kinds: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    """Stages of the cases of each kind."""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds of the processor, by kind."""
     failures: list[Ended] = field(default_factory=list[Ended])
@@ -57,7 +58,7 @@ class Counts:
         self.stages[ended.stage] += 1
         self.errors[f"{ended.stage}: {ended.error or 'a result'}"] += 1
         kind = ended.name.split("/")[0]
-        self.kinds[kind] += 1
+        self.kinds.setdefault(kind, Counter())[ended.stage] += 1
         self.seconds[kind] = self.seconds.get(kind, 0.0) + ended.seconds
         if ended.failure:
             self.failures.append(ended)
@@ -67,10 +68,9 @@ class Counts:
         yield f"{self.stages.total()} cases, {len(self.failures)} failures"
         yield from (f"  {stage:10} {self.stages[stage]:6}" for stage in STAGES)
         yield from (f"    {name:40} {count:6}" for name, count in sorted(self.errors.items()))
-        yield "  " + ", ".join(
-            f"{kind} {count} ({self.seconds[kind]:.0f} s)"
-            for kind, count in sorted(self.kinds.items())
-        )
+        for kind, stages in sorted(self.kinds.items()):
+            each = " ".join(f"{stages[stage]:6}" for stage in STAGES)
+            yield f"    {kind:10} {stages.total():6} in {self.seconds[kind]:5.0f} s {each}"
         yield from (f"FAILED {one.name} in {one.stage}: {one.failure}" for one in self.failures)
 
 

@@ -174,7 +174,7 @@ _NESTED_BYTES = 1 << 16
 
 
 def _nest(model: ModelProto, depth: int, *, doubles: bool) -> None:
-    """Nests the nodes in branches: in one of each level, or in both."""
+    """Moves the nodes into nested branches: one of each level, or both."""
     graph = model.graph
     flat = helper.make_graph(list(graph.node), "flat", [], list(graph.output))
     graph.initializer.append(helper.make_tensor("hostile_yes", TensorProto.BOOL, [], [True]))
