@@ -59,10 +59,13 @@ def collect_weights(held_bytes: int) -> None:
 
 
 _lock = ForkSafeLock()
-"""Lock of the two flags below and of the collector."""
+"""Lock of the flags below and of the collector."""
 
 _is_paused = False
 _is_frozen = False
+_finds_frozen = False
+"""True once the process had frozen objects of its own. Counting them visits all of them, which
+would take longer than a small compilation."""
 
 
 def _pause() -> bool:
@@ -71,12 +74,13 @@ def _pause() -> bool:
     It freezes the existing objects, unless the process has frozen objects already. So a collection
     during the pause scans only the objects of the compilation, and not all modules.
     """
-    global _is_paused, _is_frozen
+    global _is_paused, _is_frozen, _finds_frozen
     with _lock:
         if not gc.isenabled():
             return False
         gc.disable()
-        _is_paused, _is_frozen = True, gc.get_freeze_count() == 0
+        _finds_frozen = _finds_frozen or gc.get_freeze_count() > 0
+        _is_paused, _is_frozen = True, not _finds_frozen
         if _is_frozen:
             gc.freeze()
         return True

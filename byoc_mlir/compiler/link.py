@@ -185,16 +185,14 @@ def _object_code(build: Build) -> ObjectCode:
     for code in build.codes:
         weights += code.native.constants
     arrays = {weight_symbol(weight.digest): weight for weight in weights}
+    used = [name for name in external_globals(build.module) if name != THREADS_SYMBOL]
+    for name in used:
+        if name not in arrays:
+            raise CompilationError(
+                f"link: the module uses the global '{name}', which is no weight; define it there"
+            )
     first, *others = build.objects
-    return ObjectCode(
-        first,
-        {
-            name: arrays[name].data
-            for name in external_globals(build.module)
-            if name != THREADS_SYMBOL
-        },
-        tuple(others),
-    )
+    return ObjectCode(first, {name: arrays[name].data for name in used}, tuple(others))
 
 
 def _externals(build: Build) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ def standard_function(
     Of several bodies, the newest one whose ops the opset has is returned, else the oldest one.
 
     Raises:
-        InvalidModelError: the node names an axis that its first operand does not have.
+        InvalidModelError: the node names an axis that its first operand does not have, or ONNX
+            makes no body for it.
     """
     schema: Any = op  # onnx's type stubs lack its functions
     _check_axis(node, inputs)
@@ -38,9 +39,12 @@ def standard_function(
         return None
     version = _best(schema.context_dependent_function_opset_versions, opset)
     types = [_type_proto(value).SerializeToString() for value in inputs]
-    data = schema.get_context_dependent_function_with_opset_version(
-        version, node.SerializeToString(), types
-    )
+    try:
+        data = schema.get_context_dependent_function_with_opset_version(
+            version, node.SerializeToString(), types
+        )
+    except (ValueError, IndexError, RuntimeError) as error:
+        raise InvalidModelError(f"node '{node.name}' ({node.op_type}): {error}") from error
     return onnx.FunctionProto.FromString(data) if data else None
 
 

@@ -36,8 +36,9 @@ _BATCH = 250
 """Cases of a fork."""
 _LOOK_SECONDS = 5.0
 """Seconds between two looks at a fork that is silent."""
-_WAITING = 10.0
-"""Seconds on the clock for each second of the processor: other processes run, too."""
+_WAITING = 10
+"""Looks for each one that a case needs: other processes run, too. A look ends while this process is
+stopped, so looks are counted, and not seconds."""
 
 
 @dataclass
@@ -46,7 +47,8 @@ class Counts:
 
     stages: Counter[str] = field(default_factory=Counter[str])
     errors: Counter[str] = field(default_factory=Counter[str])
-    kinds: Counter[str] = field(default_factory=Counter[str])
+    kinds: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    """Stages of the cases of each kind."""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds of the processor, by kind."""
     failures: list[Ended] = field(default_factory=list[Ended])
@@ -56,7 +58,7 @@ class Counts:
         self.stages[ended.stage] += 1
         self.errors[f"{ended.stage}: {ended.error or 'a result'}"] += 1
         kind = ended.name.split("/")[0]
-        self.kinds[kind] += 1
+        self.kinds.setdefault(kind, Counter())[ended.stage] += 1
         self.seconds[kind] = self.seconds.get(kind, 0.0) + ended.seconds
         if ended.failure:
             self.failures.append(ended)
@@ -66,10 +68,9 @@ class Counts:
         yield f"{self.stages.total()} cases, {len(self.failures)} failures"
         yield from (f"  {stage:10} {self.stages[stage]:6}" for stage in STAGES)
         yield from (f"    {name:40} {count:6}" for name, count in sorted(self.errors.items()))
-        yield "  " + ", ".join(
-            f"{kind} {count} ({self.seconds[kind]:.0f} s)"
-            for kind, count in sorted(self.kinds.items())
-        )
+        for kind, stages in sorted(self.kinds.items()):
+            each = " ".join(f"{stages[stage]:6}" for stage in STAGES)
+            yield f"    {kind:10} {stages.total():6} in {self.seconds[kind]:5.0f} s {each}"
         yield from (f"FAILED {one.name} in {one.stage}: {one.failure}" for one in self.failures)
 
 
@@ -147,11 +148,13 @@ def _answers(descriptor: int, child: int) -> bool:
     """True if a child writes before it has used up the time of a case, or before it waits for
     something that never comes.
     """
-    most, end = _seconds_of(child) + 2 * SECONDS, time.monotonic() + _WAITING * SECONDS
-    while not select.select([descriptor], [], [], _LOOK_SECONDS)[0]:
-        if _seconds_of(child) > most or time.monotonic() > end:
-            return False
-    return True
+    most = _seconds_of(child) + 2 * SECONDS
+    for _ in range(int(_WAITING * SECONDS / _LOOK_SECONDS)):
+        if select.select([descriptor], [], [], _LOOK_SECONDS)[0]:
+            return True
+        if _seconds_of(child) > most:
+            break
+    return False
 
 
 def _seconds_of(child: int) -> float:

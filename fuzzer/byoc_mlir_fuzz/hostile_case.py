@@ -7,15 +7,14 @@ damaged cache, the result has to be right.
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -28,14 +27,19 @@ import onnx
 
 import byoc_mlir
 from byoc_mlir.compiler.build import Stages
-from byoc_mlir.errors import ByocError, ExecutionError, InternalError
+from byoc_mlir.dialects import make_context
+from byoc_mlir.errors import ByocError, ExecutionError, InternalError, InvalidInputError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.files.mlir_file import STORE_SUFFIX, write_mlir
 from byoc_mlir.limits import Limits
+from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.linking.image import LinkedImage
 from byoc_mlir.runtime.linking.object_file import UnknownObjectError
 from byoc_mlir.runtime.program import ObjectCode
+from byoc_mlir.tensors import Array
+from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir_fuzz.hostile_files import hostile_cache, hostile_object, hostile_store
+from byoc_mlir_fuzz.hostile_inputs import hostile_inputs
 from byoc_mlir_fuzz.hostile_models import ATTACKS, attacked
 from byoc_mlir_fuzz.hostile_text import hostile_text
 from byoc_mlir_fuzz.judge import small_inputs
@@ -46,7 +50,7 @@ _STAGE_OF = {
     **dict.fromkeys(("canonicalise", "partition", "prune"), "partition"),
     **dict.fromkeys(("generate", "lower", "link", "optimise", "program"), "codegen"),
 }
-KINDS = (*ATTACKS, "text", "store", "object", "cache")
+KINDS = (*ATTACKS, "text", "trusted", "store", "object", "cache")
 LIMITS = Limits(
     tensor_bytes=1 << 26,
     constant_bytes=1 << 25,
@@ -58,6 +62,8 @@ LIMITS = Limits(
 )
 SECONDS = LIMITS.seconds + 15
 """Seconds of the processor for one case: its budget, and LLVM's largest step."""
+_NODES = (1, 2, 3)
+"""Numbers of nodes, or of a network's blocks, in a model before it is attacked."""
 TARGETS = ((), ("dnnl",), ("openblas",))
 
 
@@ -92,15 +98,18 @@ def write_case(name: str, folder: Path) -> Path:
         path.write_bytes(_cached_model(0).SerializeToString())
         hostile_cache(rng, _cache_entries(), folder / "cache")
         return path
-    _graph, model = random_graph(rng)
+    _graph, model = random_graph(rng, _NODES)
     if kind in ATTACKS:
         path = folder / "model.onnx"
         path.write_bytes(attacked(rng, model, kind))
         return path
     path = folder / "model.mlir"
     store = path.with_suffix(STORE_SUFFIX)
-    if kind == "text":
-        write_mlir(import_model(model).module, path)
+    if kind in ("text", "trusted"):
+        module = import_model(model).module
+        if kind == "trusted":  # with regions, which strangers may not write
+            PartitionFor(targets=("dnnl",)).apply(make_context(), module)
+        write_mlir(module, path)
         path.write_text(hostile_text(rng, path.read_text()))
         return path
     write_mlir(import_model(onnx.parser.parse_model(_WITH_WEIGHTS)).module, path)
@@ -133,8 +142,8 @@ def _cached_model(seed: int) -> onnx.ModelProto:
 
 
 _WITH_CACHED_WEIGHTS = """<ir_version: 8, opset_import: ["": 17]>
-g (float[N,40] x) => (float[N,40] y) { y = MatMul (x, w) }"""
-_CACHED_INPUT = np.eye(40, dtype=np.float32)[:3]
+g (float[40,40] x) => (float[40,40] y) { y = Add (x, w) }"""
+_CACHED_INPUT = np.eye(40, dtype=np.float32)
 
 
 def _run_with_cache(model: onnx.ModelProto, cache: Path) -> None:
@@ -146,7 +155,7 @@ def _run_with_cache(model: onnx.ModelProto, cache: Path) -> None:
     weights = onnx.numpy_helper.to_array(model.graph.initializer[0])
     with byoc_mlir.compile(model, (), threads=1, cache=cache) as executable:
         y = executable.run({"x": _CACHED_INPUT})["y"]
-    np.testing.assert_allclose(y, weights[:3], rtol=1e-5)
+    np.testing.assert_array_equal(y, _CACHED_INPUT + weights)
 
 
 @cache
@@ -262,6 +271,9 @@ def _ended(name: str, path: Path, watch: Watch) -> Ended:
             if name.startswith("cache/"):
                 for _ in range(2):  # the second run may use what the first one wrote
                     _run_with_cache(onnx.load(path), path.with_name("cache"))
+            elif name.startswith("trusted/"):
+                _compile_trusted(name, path)
+                return Ended(name, watch.stage)
             else:
                 _compile_and_run(name, path, watch)
         return Ended(name, "run")
@@ -277,7 +289,9 @@ def _ended(name: str, path: Path, watch: Watch) -> Ended:
 
 def _compile_and_run(name: str, path: Path, watch: Watch) -> None:
     rng = Random(f"options {name}")
-    limits, clock = _tight_limits(rng) if name.startswith("limits/") else (LIMITS, Clock())
+    is_tight, is_short = name.startswith("limits/"), name.startswith("time/")
+    limits = _tight_limits(rng) if is_tight else LIMITS
+    clock = _short_clock(rng, watch) if is_short else Clock(watch)
     with patch.object(byoc_mlir.limits, "time", clock):
         executable = byoc_mlir.compile(
             path,
@@ -291,27 +305,61 @@ def _compile_and_run(name: str, path: Path, watch: Watch) -> None:
             feeds = small_inputs(executable)
             if feeds is not None:
                 watch.stage = "run"
+                if name.startswith("inputs/") and feeds:
+                    _run_hostile(rng, executable, feeds)
                 executable.run(feeds)
+
+
+def _run_hostile(rng: Random, executable: Executable, feeds: Mapping[str, Array]) -> None:
+    """Runs a program with several hostile inputs, each refused with a typed error or computed."""
+    for _ in range(4):
+        with suppress(InvalidInputError, ExecutionError):
+            executable.run(hostile_inputs(rng, feeds))
+
+
+def _compile_trusted(name: str, path: Path) -> None:
+    """Compiles text whose writer may call anything; its code is not loaded."""
+    rng = Random(f"options {name}")
+    byoc_mlir.compile(
+        path,
+        targets=rng.choice([("dnnl",), ("dnnl",), ("openblas", "dnnl"), ()]),
+        threads=1,
+        cache=False,
+        limits=LIMITS,
+        fallback=rng.choice(["allow", "forbid"]),
+        trusted=True,
+        load=False,
+    ).close()
 
 
 @dataclass
 class Clock:
-    """Clock of time limits, by which the time is over after so many looks at it."""
+    """Clock of time limits: the processor's, by which the time is over after so many looks at it
+    in a stage.
+    """
 
-    looks: float = math.inf
+    watch: Watch
+    stage: str = ""
+    looks: int = 0
 
     def perf_counter(self) -> float:
-        """Returns the seconds, by far too many after the last look."""
+        """Returns the seconds of the processor, by far too many after the last look."""
+        if self.watch.stage != self.stage:
+            return time.process_time()
         self.looks -= 1
-        return time.perf_counter() + (0.0 if self.looks > 0 else 1e9)
+        return time.process_time() + (0.0 if self.looks > 0 else 1e9)
 
 
-def _tight_limits(rng: Random) -> tuple[Limits, Clock]:
-    """Returns limits of which a later stage finds one too low."""
-    name = rng.choice(["arena_bytes", "output_bytes", "seconds", "seconds", "seconds"])
-    if name == "seconds":
-        return LIMITS, Clock(rng.randint(1, 200))
-    return replace(LIMITS, **{name: rng.choice([0, 16, 256])}), Clock()
+def _tight_limits(rng: Random) -> Limits:
+    """Returns limits of which one may be too low for the model."""
+    name = rng.choice(["arena_bytes", "output_bytes", "tensor_bytes", "constant_bytes"])
+    return replace(LIMITS, **{name: rng.choice([0, 16, 64, 256, 1024, 4096])})
+
+
+def _short_clock(rng: Random, watch: Watch) -> Clock:
+    """Returns a clock that may end the time in a stage."""
+    stage = rng.choices(["import", "partition", "codegen"], [1, 4, 2])[0]
+    return Clock(watch, stage, int(2 ** rng.uniform(0, 7)))
 
 
 def _link(name: str, data: bytes) -> Ended:

@@ -7,6 +7,7 @@ from random import Random
 from typing import TypeAlias
 
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from byoc_mlir_fuzz.mutate import mutated_bytes, mutated_model
@@ -53,6 +54,8 @@ def attacked(rng: Random, model: ModelProto, kind: str) -> bytes:
         try:
             ATTACKS[kind](rng, copy)
         except (IndexError, ValueError, TypeError):  # there is nothing of the kind to change
+            continue
+        except DecodeError:  # protobuf copies no messages that are nested deeper
             continue
     if kind == "bytes":
         return mutated_bytes(rng, model.SerializeToString())
@@ -151,7 +154,7 @@ def _control(rng: Random, model: ModelProto) -> None:
     """Moves the nodes into a branch, a loop, a scan or a function, or nests them deeply."""
     kind = rng.randrange(4)
     if kind == 0:
-        _nest(model, rng.choice([1, 2, 31, 33, 60]))
+        _nest(model, rng.choice([1, 2, 31, 33, 60]), doubles=rng.random() < 0.5)
     elif kind == 1:
         _loop(rng, model)
     elif kind == 2:
@@ -166,21 +169,24 @@ def _control(rng: Random, model: ModelProto) -> None:
         body.op_type = rng.choice(["If", "Loop", "Scan", "SequenceMap", body.op_type])
 
 
-_NESTED_BYTES = 1 << 19
-"""Most bytes of nested graphs, which double on each level."""
+_NESTED_BYTES = 1 << 16
+"""Most bytes of nested graphs, which may double on each level."""
 
 
-def _nest(model: ModelProto, depth: int) -> None:
+def _nest(model: ModelProto, depth: int, *, doubles: bool) -> None:
+    """Moves the nodes into nested branches: one of each level, or both."""
     graph = model.graph
+    flat = helper.make_graph(list(graph.node), "flat", [], list(graph.output))
     graph.initializer.append(helper.make_tensor("hostile_yes", TensorProto.BOOL, [], [True]))
     for level in range(depth):
         names = [f"{value.name}" for value in graph.output]
         inner = helper.make_graph(list(graph.node), f"g{level}", [], list(graph.output))
-        node = helper.make_node("If", ["hostile_yes"], names, then_branch=inner, else_branch=inner)
+        other = inner if doubles else flat
+        node = helper.make_node("If", ["hostile_yes"], names, then_branch=inner, else_branch=other)
         if node.ByteSize() > _NESTED_BYTES:
             return
-        del graph.node[:]
         graph.node.append(node)
+        del graph.node[:-1]
 
 
 def _loop(rng: Random, model: ModelProto) -> None:
@@ -289,7 +295,7 @@ _LARGE_OPS = (
 
 
 def _unchanged(rng: Random, model: ModelProto) -> None:
-    """Leaves the model; bytes, fields and limits are changed by functions of their own."""
+    """Leaves the model; functions of their own change bytes, fields, limits, times and inputs."""
 
 
 ATTACKS: Mapping[str, Attack] = {
@@ -302,4 +308,6 @@ ATTACKS: Mapping[str, Attack] = {
     "texts": _texts,
     "memory": _memory,
     "limits": _unchanged,
+    "time": _unchanged,
+    "inputs": _unchanged,
 }

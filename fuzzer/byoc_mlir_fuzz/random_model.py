@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import onnx
@@ -15,6 +16,7 @@ from byoc_mlir_fuzz.network import add_block
 
 _OPSETS = (*range(7, 28), *range(11, 24), *range(13, 23))
 _ML_VERSIONS = (1, 2, 3, 3, 4, 4, 5)
+_SIZES = (2, 3, 4, 5, 6, 8, 12)
 _STYLES: tuple[Style, ...] = ("plain", "plain", "plain", "integral", "extreme")
 _SUMS = (
     *("Reduce", "Pool", "Conv", "MatMul", "Gemm", "Norm", "LRN", "Sum", "Mean", "Cum", "Einsum"),
@@ -25,16 +27,20 @@ _SUMS = (
 """Parts of the names of ops that sum, in an order of their choice."""
 
 
-def random_graph(rng: Random) -> tuple[RandomGraph, onnx.ModelProto]:
-    """Returns a random graph, valid as far as ONNX's shape inference can tell, and its model."""
+def random_graph(rng: Random, sizes: Sequence[int] = _SIZES) -> tuple[RandomGraph, onnx.ModelProto]:
+    """Returns a random graph, valid as far as ONNX's shape inference can tell, and its model.
+
+    Args:
+        sizes: numbers of nodes or blocks that are drawn, besides graphs of one node.
+    """
     while True:
-        graph = _grown(rng)
+        graph = _grown(rng, sizes)
         model = graph.model()
         if model.graph.output:
             return graph, model
 
 
-def _grown(rng: Random) -> RandomGraph:
+def _grown(rng: Random, sizes: Sequence[int]) -> RandomGraph:
     opset = rng.randint(1, MAX_OPSET) if rng.random() < 0.1 else rng.choice(_OPSETS)
     opset = min(opset, MAX_OPSET)
     style: Style = rng.choice(_STYLES)
@@ -44,7 +50,7 @@ def _grown(rng: Random) -> RandomGraph:
         _add_one(graph)
         return graph
     as_network = rng.random() < 0.5
-    for _ in range(rng.choice([2, 3, 4, 5, 6, 8, 12])):
+    for _ in range(rng.choice(sizes)):
         if as_network and rng.random() < 0.75:
             _add_block(graph)
         else:

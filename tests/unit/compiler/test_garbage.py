@@ -8,6 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
+from byoc_mlir.compiler import garbage
 from byoc_mlir.compiler.garbage import collection_paused, modules_imported
 
 
@@ -19,8 +20,9 @@ class _Node:
 
 
 @pytest.fixture(autouse=True)
-def collecting() -> Generator[None]:
+def collecting(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """Resets the garbage collector to its initial state, before and after a test."""
+    monkeypatch.setattr(garbage, "_finds_frozen", False)
     gc.enable()
     gc.unfreeze()
     yield
@@ -73,3 +75,16 @@ def test_what_the_process_froze_stays_frozen(pause: type) -> None:
     with pause():
         pass
     assert not any(one is kept for one in gc.get_objects())
+
+
+def test_what_the_process_froze_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts the calls, each of which visits all frozen objects."""
+    counts = list[int]()
+    gc.freeze()
+    count = gc.get_freeze_count
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counts.append(count()) or counts[-1])
+    for pause in (collection_paused, modules_imported, collection_paused):
+        with pause():
+            pass
+    assert len(counts) == 1
+    assert counts[0] > 0

@@ -353,3 +353,18 @@ def test_constants_are_not_folded_without_bound() -> None:
     model = model_of([node("ConstantOfShape", "s", "y", name="n")], inputs=[], initializers=[shape])
     with pytest.raises(LimitExceededError, match=r"'n'.*ConstantOfShape.*constant_bytes"):
         import_model(model)
+
+
+def test_a_map_over_a_sequence_whose_body_takes_nothing() -> None:
+    body = helper.make_graph([], "body", [], [])
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x"], ["s"]),
+        helper.make_node("SequenceMap", ["s"], ["t"], name="mapped", body=body),
+        helper.make_node("SequenceLength", ["t"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])
+    y = helper.make_tensor_value_info("y", TensorProto.INT64, [])
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=opsets)
+    with pytest.raises(InvalidModelError, match=r"'mapped' \(SequenceMap\): Expected 1 or more"):
+        import_model(model)

@@ -11,7 +11,7 @@ from xdsl.parser import Parser
 
 import byoc_mlir
 from byoc_mlir.dialects import make_context
-from byoc_mlir.errors import ByocError, UnsafeModelError
+from byoc_mlir.errors import ByocError, CompilationError, UnsafeModelError
 from byoc_mlir.tools.byoc import main
 
 U = "(tensor<4xf32>) -> tensor<4xf32>"
@@ -137,6 +137,12 @@ def test_who_says_so_compiles_ops_of_all_levels(how: str, tmp_path: Path) -> Non
     model, trusted = (path, True) if how == "trusted" else (module, False)
     with byoc_mlir.compile(model, targets=(), trusted=trusted) as executable:
         np.testing.assert_array_equal(executable.run([x])["result0"], x)
+
+
+def test_a_global_that_nothing_defines_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, RELU, "llvm.mlir.global external @environ() : !llvm.ptr")
+    with pytest.raises(CompilationError, match="global 'environ'"):
+        byoc_mlir.compile(path, targets=(), trusted=True, cache=False)
 
 
 def test_the_command_line_needs_the_flag(
