@@ -9,9 +9,9 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
@@ -20,9 +20,14 @@ from byoc_mlir.compiler.execution.known import compile_here, known_model
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.request import OPTIONS, Request
 from byoc_mlir.compiler.snapshot import Snapshot
-from byoc_mlir.compiler.verifying import Verifying
+from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.warned import warn_user
+
+if TYPE_CHECKING:
+    from byoc_mlir.compiler.debugging.verify import Examined
+    from byoc_mlir.runtime.verification import Asked, Bisection, Verification
+
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -152,3 +157,33 @@ def _place(cache: Cache | None, request: Request) -> CachedModel | None:
 def _may_be_interpreted() -> bool:
     """True if the environment allows the interpreter tier."""
     return os.environ.get("BYOC_INTERPRETER") != "off"
+
+
+@dataclass(frozen=True)
+class Verifying:
+    """Verifier of the executables of a request; of a model, it keeps only the path."""
+
+    request: Request
+
+    def verify(self, executable: Executable, asked: Asked) -> Verification:
+        """Returns the result of `Executable.verify`."""
+        return self._examined(executable, asked).verification
+
+    def bisect(self, executable: Executable, asked: Asked) -> Bisection:
+        """Returns the result of `Executable.bisect`."""
+        from byoc_mlir.compiler.debugging.bisect import bisect
+
+        return bisect(self._examined(executable, asked))
+
+    def _examined(self, executable: Executable, asked: Asked) -> Examined:
+        from byoc_mlir.compiler.debugging.verify import examine
+
+        request = self.request
+        if asked.model is not None:
+            request = replace(request, model=asked.model)
+        if request.model == b"":
+            raise InvalidModelError(
+                "the model was not given as the path of a file, and is not kept; give it to verify,"
+                " as in executable.verify(inputs, model=model)"
+            )
+        return examine(executable, request, asked)

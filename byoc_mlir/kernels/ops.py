@@ -107,7 +107,7 @@ def offset(
         properties={
             "elem_type": element,
             "noWrapFlags": _NO_FLAGS,
-            "rawConstantIndices": _constant_index(
+            "rawConstantIndices": i32_array(
                 index if isinstance(index, int) else llvm.GEP_USE_SSA_VAL
             ),
             **({"inbounds": _UNIT} if inbounds else {}),
@@ -145,7 +145,7 @@ def shuffle(one: SSAValue, other: SSAValue, lanes: tuple[int, ...]) -> llvm.Shuf
     return llvm.ShuffleVectorOp.create(
         operands=[one, other],
         result_types=[vector_type(type_.element_type, len(lanes))],
-        properties={"mask": _lanes(lanes)},
+        properties={"mask": i32_array(*lanes)},
     )
 
 
@@ -173,7 +173,7 @@ def intrinsic(name: str, arguments: Sequence[SSAValue], result: Attribute) -> ll
         properties={
             "intrin": _name(name),
             "op_bundle_sizes": _NO_BUNDLES,
-            "operandSegmentSizes": _segment_sizes(len(arguments), 0),
+            "operandSegmentSizes": i32_array(len(arguments), 0),
             "fastmathFlags": _NO_FAST_MATH,
         },
     )
@@ -231,7 +231,7 @@ def _call(
             "CConv": _C_CONVENTION,
             "TailCallKind": _NO_TAIL_CALL,
             "op_bundle_sizes": _NO_BUNDLES,
-            "operandSegmentSizes": _segment_sizes(len(arguments), 0),
+            "operandSegmentSizes": i32_array(len(arguments), 0),
         },
     )
 
@@ -254,7 +254,7 @@ def branch_if(
     """Builds a branch to one of two blocks, each with its arguments."""
     return llvm.CondBrOp.create(
         operands=[condition, *then[1], *otherwise[1]],
-        properties={"operandSegmentSizes": _segment_sizes(1, len(then[1]), len(otherwise[1]))},
+        properties={"operandSegmentSizes": i32_array(1, len(then[1]), len(otherwise[1]))},
         successors=[then[0], otherwise[0]],
     )
 
@@ -265,13 +265,9 @@ def _predicate(name: str) -> Attribute:
 
 
 @lru_cache(maxsize=4096)
-def _segment_sizes(*sizes: int) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i32, sizes)
-
-
-@lru_cache(maxsize=4096)
-def _lanes(lanes: tuple[int, ...]) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i32, lanes)
+def i32_array(*numbers: int) -> DenseArrayBase:
+    """Returns an array of `i32`; the same object for equal numbers."""
+    return DenseArrayBase.from_list(i32, numbers)
 
 
 @lru_cache(maxsize=4096)
@@ -293,11 +289,6 @@ def _name(name: str) -> StringAttr:
 
 def _alignment(alignment: int | None) -> dict[str, Attribute]:
     return {} if alignment is None else {"alignment": integer_attribute(alignment, i64)}
-
-
-@lru_cache(maxsize=4096)
-def _constant_index(index: int) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i32, [index])
 
 
 @lru_cache(maxsize=4096)

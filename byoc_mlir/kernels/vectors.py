@@ -11,7 +11,6 @@ from typing import TypeAlias
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     BFloat16Type,
-    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     Float32Type,
     IntegerType,
@@ -30,7 +29,7 @@ from byoc_mlir.dialects.llvm_intrinsics import (
 )
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.epilogue import Limits
-from byoc_mlir.kernels.ops import float_arithmetic, shuffle
+from byoc_mlir.kernels.ops import float_arithmetic, i32_array, shuffle, vector_type
 
 ELEMENT_BYTES = 4
 
@@ -123,7 +122,7 @@ class Vectors:
     @property
     def type(self) -> VectorType[Float32Type]:
         """Returns the type of a vector."""
-        return _vector(self.lanes)
+        return vector_type(f32, self.lanes)
 
     def load(self, address: SSAValue, element: Float = f32) -> SSAValue:
         """Loads a vector; converts elements of fewer bits to `f32`."""
@@ -260,11 +259,6 @@ class Vectors:
         )
 
 
-@cache
-def _vector(lanes: int) -> VectorType[Float32Type]:
-    return VectorType(f32, [lanes])
-
-
 def broadcast(function: FunctionBuilder, number: SSAValue, into: SSAValue) -> SSAValue:
     """Broadcasts a value to all lanes.
 
@@ -277,7 +271,7 @@ def broadcast(function: FunctionBuilder, number: SSAValue, into: SSAValue) -> SS
         operands=[into, number, function.integer(0)], result_types=[type_]
     )
     value = function.insert(first)
-    mask = _first(type_.element_count())
+    mask = i32_array(*[0] * type_.element_count())
     spread = llvm.ShuffleVectorOp.create(
         operands=[value, value], result_types=[type_], properties={"mask": mask}
     )
@@ -320,14 +314,10 @@ def splat(value: int, type_: VectorType[IntegerType]) -> DenseIntOrFPElementsAtt
 
 
 @cache
-def _first(lanes: int) -> DenseArrayBase:
-    """Returns the shuffle mask that repeats the first lane."""
-    return DenseArrayBase.from_list(i32, [0] * lanes)
-
-
-@cache
 def _splat(digits: str, lanes: int) -> DenseIntOrFPElementsAttr:
     """Returns a float constant for all lanes; the cache's key is hexadecimal text, since `0.0 ==
     -0.0`.
     """
-    return DenseIntOrFPElementsAttr.from_list(_vector(lanes), [float.fromhex(digits)] * lanes)
+    return DenseIntOrFPElementsAttr.from_list(
+        vector_type(f32, lanes), [float.fromhex(digits)] * lanes
+    )

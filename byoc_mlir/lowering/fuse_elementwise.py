@@ -21,9 +21,9 @@ from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dims import Size
+from byoc_mlir.kernels.ops import i32_array
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
-from byoc_mlir.lowering.relay_to_linalg.builder import operand_segments
 
 _MOST_INPUTS = 12
 """Maximum number of a loop's inputs: more pointers do not fit the registers."""
@@ -93,7 +93,7 @@ def _drop_operand(consumer: linalg.GenericOp, number: int, earlier: int) -> None
     del inputs[number], maps[number]
     outputs = consumer.outputs
     consumer.indexing_maps = ArrayAttr(maps)
-    consumer.properties["operandSegmentSizes"] = operand_segments(len(inputs), len(outputs))
+    consumer.properties["operandSegmentSizes"] = i32_array(len(inputs), len(outputs))
     consumer.operands = [*inputs, *outputs]
 
 
@@ -183,7 +183,7 @@ def _take_in(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int
     consumer.indexing_maps = ArrayAttr([*maps[:number], *composed, *maps[number + 1 :]])
     consumer.doc = _joined_names((producer, consumer))
     consumer.location = fused_location((producer, consumer))
-    consumer.properties["operandSegmentSizes"] = operand_segments(len(kept), len(outputs))
+    consumer.properties["operandSegmentSizes"] = i32_array(len(kept), len(outputs))
     consumer.operands = [*kept, *outputs]
     if is_last_reader:
         Rewriter.erase_op(producer)

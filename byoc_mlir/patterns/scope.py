@@ -22,7 +22,7 @@ def is_movable(op: Operation) -> bool:
     """
     if op.regions or op.parent is None or isinstance(op, UnregisteredOp):
         return False
-    return _computes(type(op)) and (_is_pure(type(op)) or is_side_effect_free(op))
+    return _computes(type(op)) and (op.has_trait(NoMemoryEffect) or is_side_effect_free(op))
 
 
 @cache
@@ -30,11 +30,6 @@ def _computes(kind: type[Operation]) -> bool:
     if kind.has_trait(ConstantLike) or kind.has_trait(IsTerminator):
         return False
     return not (issubclass(kind, ControlOp) or kind.name.startswith("byoc."))
-
-
-@cache
-def _is_pure(kind: type[Operation]) -> bool:
-    return kind.has_trait(NoMemoryEffect)
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.backends import get_backend
 from byoc_mlir.dialects.byoc import CompositeOp, YieldOp
 from byoc_mlir.dialects.relay.base import tensor_of, tensor_type, type_sizes
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import CastOp
+from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.transforms.blocks import blocks_of, host_functions
-from byoc_mlir.transforms.cancelling_weights import why_not_rounded
 from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.profitability import ProfitableGemm, ProfitableGemms
-from byoc_mlir.transforms.rewriting import place_after
+from byoc_mlir.transforms.rewriting import constant_array, place_after
 from byoc_mlir.transforms.rounded_values import RoundedValues
 
 MixedType: TypeAlias = Literal["bf16", "f16"]
@@ -37,7 +39,7 @@ class ToMixedPrecision(ModulePass):
     users stay in `f32`, and so do inputs and outputs of the model.
 
     An op also stays in `f32` if its backend reports that `f32` is faster, or if it is a convolution
-    whose weights cancel (`cancelling_weights.py`). The module records why.
+    whose weights cancel. The module records why.
 
     Runs between `merge-composite` and `annotate-target`.
 
@@ -163,3 +165,35 @@ def _round_yielded(op: CompositeOp, type_: Attribute) -> None:
     cast.location = op.location
     Rewriter.insert_op(cast, InsertPoint.before(end))
     end.operands[0] = cast.output
+
+
+_KEPT = 1 / 64
+"""Maximum relative change of a sum of weights by rounding."""
+
+
+def why_not_rounded(op: Operation, product: Operation) -> str | None:
+    """Returns why a convolution's weights must not be rounded to `bf16`, or `None` if they may be.
+
+    On constant data, such as the background of a page of text, a convolution computes the sum of
+    its weights. For an edge detector this sum is close to zero, so that rounding errors exceed it.
+
+    Args:
+        op: op of the block: the convolution itself, or a composite that contains it.
+        product: the convolution; for a matmul, the result is `None`.
+    """
+    if not isinstance(product, ConvOp):
+        return None
+    weight = product.operands[1]
+    if isinstance(weight, BlockArgument) and product is not op:
+        weight = op.operands[weight.index]
+    exact = constant_array(weight)
+    if exact is None:
+        return None
+    sums, rounded = (
+        array.reshape(len(array), -1).sum(axis=1, dtype=np.float64)
+        for array in (exact, exact.astype(numpy_dtype(bf16)))
+    )
+    moved = int(np.count_nonzero(np.abs(rounded - sums) > _KEPT * np.abs(sums)))
+    if 2 * moved <= len(sums):
+        return None
+    return f"rounded weights would give other sums in {moved} of {len(sums)} channels"

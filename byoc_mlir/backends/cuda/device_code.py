@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, i32, i64
+from xdsl.dialects.builtin import ModuleOp, i8, i32, i64
+from xdsl.dialects.llvm import TruncOp
 from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import SLOT_BYTES
-from byoc_mlir.backends.cuda.identity_code import define_identity
-from byoc_mlir.backends.cuda.recording_code import define_recording
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.nvidia.driver import LIBRARY_STATUS, DriverCode
+from byoc_mlir.nvidia.driver import CAPABILITY, LIBRARY_STATUS, NAME_BYTES, ORDINAL, DriverCode
 from byoc_mlir.nvidia.libraries import EXPLAIN
 
 _NON_BLOCKING = 1
@@ -130,3 +129,145 @@ class _CudaCode:
         failed = function.failed(status)
         function.when(failed, lambda: self._driver.release(function))
         function.finish(status)
+
+
+_TEXT_BYTES = 2 * NAME_BYTES
+
+
+def define_identity(module: ModuleBuilder, prefix: str) -> None:
+    """Defines `ptr prefix_identity()`; the text is empty if there is no GPU."""
+    code = _IdentityCode(module, prefix)
+    code.define_append_number()
+    code.define_write()
+    text = module.variable(f"{prefix}_identity_text", _TEXT_BYTES)
+    function = module.function(f"{prefix}_identity", (), result=POINTER)
+    address = function.address(text)
+    status = function.call(code.write, address)
+    failed = function.failed(status)
+    function.when(failed, lambda: function.store(function.integer(0, i8), address))
+    function.finish(address)
+
+
+class _IdentityCode:
+    def __init__(self, module: ModuleBuilder, prefix: str):
+        self._module = module
+        self._prefix = prefix
+        self._words = 0
+        self.write, self._append_number = f"{prefix}_write_identity", f"{prefix}_append_number"
+
+    def define_write(self) -> None:
+        """Defines `i32 write(text)`."""
+        function = self._module.function(self.write, (POINTER,), internal=True)
+        (text,) = function.parameters
+        device, number = function.stack_slot(), function.stack_slot()
+        function.check(function.call("cuInit", function.integer(0, i32)))
+        function.check(function.call("cuDeviceGet", device, function.integer(ORDINAL, i32)))
+        gpu, size = function.load(device, i32), function.integer(NAME_BYTES, i32)
+        function.check(function.call("cuDeviceGetName", text, size, gpu))
+        for word, attribute in zip((", compute capability ", "."), CAPABILITY, strict=True):
+            kind = function.integer(attribute, i32)
+            function.check(function.call("cuDeviceGetAttribute", number, kind, gpu))
+            self._append(function, word, function.sign_extend(function.load(number, i32)))
+        function.check(function.call("cuDriverGetVersion", number))
+        version = function.sign_extend(function.load(number, i32))
+        major, rest = function.divmod(version, function.integer(1000))
+        self._append(function, ", driver for CUDA ", major)
+        self._append(function, ".", function.divide(rest, 10))
+        function.finish(function.integer(0, i32))
+
+    def _append(self, function: FunctionBuilder, word: str, number: SSAValue) -> None:
+        """Appends a word and a number below 100 to the text."""
+        (text,) = function.parameters
+        self._words += 1
+        known = self._module.text(f"{self._prefix}_word_{self._words}", word)
+        function.call("strcat", text, function.address(known), result=POINTER)
+        function.do(self._append_number, text, number)
+
+    def define_append_number(self) -> None:
+        """Defines `void append_number(text, number)` for numbers below 100."""
+        name, parameters = self._append_number, (POINTER, i64)
+        function = self._module.function(name, parameters, result=VOID, internal=True)
+        text, number = function.parameters
+        tens, ones = function.divmod(number, function.integer(10))
+        digits = function.stack_slot()
+        has_tens = function.compare("ne", tens, function.integer(0))
+        start = function.select(has_tens, function.integer(1), function.integer(0))
+        function.store(self._digit(function, tens), digits)
+        function.store(self._digit(function, ones), function.offset(digits, start))
+        function.call("strcat", text, digits, result=POINTER)
+        function.finish()
+
+    def _digit(self, function: FunctionBuilder, number: SSAValue) -> SSAValue:
+        return function.insert(TruncOp(function.add(number, ord("0")), i8))
+
+
+_OF_THREAD = 1
+"""Mode of a capture during which other threads may call any function of the driver."""
+
+
+def define_recording(module: ModuleBuilder, prefix: str) -> None:
+    """Defines `record_begin`, `record_end`, `replay` and `forget`."""
+    code = _RecordingCode(module, prefix)
+    code.define_begin()
+    code.define_end()
+    code.define_replay()
+    code.define_forget()
+
+
+class _RecordingCode:
+    def __init__(self, module: ModuleBuilder, prefix: str):
+        self._module = module
+        self._prefix = prefix
+        self._driver = DriverCode(module, f"{prefix}_device")
+
+    def define_begin(self) -> None:
+        """Defines `i32 record_begin(queue)`."""
+        function = self._module.function(f"{self._prefix}_record_begin", (POINTER,))
+        (queue,) = function.parameters
+        function.check(self._driver.enter_queue(function, queue))
+        mode = function.integer(_OF_THREAD, i32)
+        status = function.call("cuStreamBeginCapture_v2", queue, mode)
+        self._driver.pop(function)
+        function.finish(status)
+
+    def define_end(self) -> None:
+        """Defines `i32 record_end(queue, recording*)`."""
+        function = self._module.function(f"{self._prefix}_record_end", (POINTER, POINTER))
+        queue, recording = function.parameters
+        function.check(self._driver.enter_queue(function, queue))
+        status = function.call(self._define_finish(), queue, recording)
+        self._driver.pop(function)
+        function.finish(status)
+
+    def _define_finish(self) -> str:
+        """Defines the function that ends a capture and makes a recording of the graph."""
+        name = f"{self._prefix}_finish_recording"
+        function = self._module.function(name, (POINTER, POINTER), internal=True)
+        queue, recording = function.parameters
+        captured = function.stack_slot()
+        function.check(function.call("cuStreamEndCapture", queue, captured))
+        graph, flags = function.load(captured, POINTER), function.integer(0, i64)
+        status = function.call("cuGraphInstantiateWithFlags", recording, graph, flags)
+        function.call("cuGraphDestroy", graph)
+        failed = function.failed(status)
+        function.when(failed, lambda: function.store(function.null(), recording))
+        function.finish(status)
+        return name
+
+    def define_replay(self) -> None:
+        """Defines `i32 replay(queue, recording)`."""
+        function = self._module.function(f"{self._prefix}_replay", (POINTER, POINTER))
+        queue, recording = function.parameters
+        function.check(self._driver.enter_queue(function, queue))
+        status = function.call("cuGraphLaunch", recording, queue)
+        self._driver.pop(function)
+        function.finish(status)
+
+    def define_forget(self) -> None:
+        """Defines `void forget(recording)`."""
+        name = f"{self._prefix}_forget"
+        function = self._module.function(name, (POINTER,), result=VOID)
+        self._driver.enter(function)
+        function.call("cuGraphExecDestroy", function.parameters[0])
+        self._driver.leave(function)
+        function.finish()

@@ -10,10 +10,10 @@ import ctypes
 
 from xdsl.dialects.builtin import ModuleOp
 
-from byoc_mlir.backends.cuda.kernels.ptx import ptx_of
 from byoc_mlir.errors import BackendError
+from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget, emit_assembly
 from byoc_mlir.nvidia.driver import ORDINAL, driver_library
-from byoc_mlir.nvidia.gpu import find_gpu, load_driver
+from byoc_mlir.nvidia.gpu import ARCHITECTURE, find_gpu, load_driver
 
 _PTX = 1
 """Type of the linker's input."""
@@ -88,3 +88,16 @@ class _Linker:
 def _check(status: int, function: str) -> None:
     if status:
         raise BackendError(f"NVIDIA's driver cannot translate kernels: {function} gave {status}")
+
+
+_MAJOR, _MINOR = ARCHITECTURE
+_TARGET = CodegenTarget("nvptx64-nvidia-cuda", f"sm_{_MAJOR}{_MINOR}", "")
+
+
+def ptx_of(module: ModuleOp) -> str:
+    """Returns the PTX of kernels in the `llvm` dialect.
+
+    Raises:
+        CompilationError: LLVM cannot generate code for the module.
+    """
+    return emit_assembly(module, _TARGET)

@@ -21,14 +21,14 @@ from byoc_mlir.backends.openblas.code import add_load, add_product
 from byoc_mlir.backends.openblas.library import (
     load_library,
 )
-from byoc_mlir.backends.openblas.panels import panels
 from byoc_mlir.backends.openblas.products import BatchedGemm, product_of
 from byoc_mlir.backends.region import nodes_of, outputs_of
 from byoc_mlir.backends.steps import mark_step
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.constant import ConstantOp, Weight
+from byoc_mlir.dialects.relay.constant import Array, ConstantOp, Weight, derived_array
 from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.tensors import aligned_empty
 
 _WORKSPACE_SLOT, _CONTEXT_SLOTS = 0, 1
 
@@ -103,3 +103,22 @@ def _add_open(module: ModuleBuilder, region: str) -> None:
     _, context, workspace = function.parameters
     function.store(workspace, function.slot(context, _WORKSPACE_SLOT))
     function.finish(function.integer(0, i32))
+
+
+def panels(matrix: Array, width: int) -> Array:
+    """Packs `[units, depth]` into panels `[ceil(units / width), depth, width]`, with zeros at the
+    end.
+
+    A call then reads one panel contiguously; rows of the whole matrix would be far apart.
+    """
+    return derived_array(("openblas panels", width), [matrix], lambda: _made(matrix, width))
+
+
+def _made(matrix: Array, width: int) -> Array:
+    units, depth = matrix.shape
+    found = aligned_empty((-(-units // width), depth, width), matrix.dtype)
+    for number, panel in enumerate(found):
+        some = matrix[number * width : (number + 1) * width]
+        panel[:, : len(some)] = some.T
+        panel[:, len(some) :] = 0
+    return found

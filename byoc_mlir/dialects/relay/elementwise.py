@@ -12,6 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.dialects.operations import define_op
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     DataOp,
@@ -182,39 +183,11 @@ class FloorModOp(BroadcastOp):
     name = "relay.floor_mod"
 
 
-@irdl_op_definition
-class NegativeOp(UnaryOp):
-    """`-data`."""
-
-    name = "relay.negative"
-
-
-@irdl_op_definition
-class AbsOp(UnaryOp):
-    """The absolute value."""
-
-    name = "relay.abs"
-
-
-@irdl_op_definition
-class SignOp(UnaryOp):
-    """-1, 0 or 1; NaN stays NaN."""
-
-    name = "relay.sign"
-
-
-@irdl_op_definition
-class ExpOp(FloatUnaryOp):
-    """The exponential."""
-
-    name = "relay.exp"
-
-
-@irdl_op_definition
-class LogOp(FloatUnaryOp):
-    """The natural logarithm."""
-
-    name = "relay.log"
+NegativeOp = define_op(UnaryOp, "relay.negative", "`-data`.")
+AbsOp = define_op(UnaryOp, "relay.abs", "The absolute value.")
+SignOp = define_op(UnaryOp, "relay.sign", "-1, 0 or 1; NaN stays NaN.")
+ExpOp = define_op(FloatUnaryOp, "relay.exp", "The exponential.")
+LogOp = define_op(FloatUnaryOp, "relay.log", "The natural logarithm.")
 
 
 @irdl_op_definition
@@ -224,137 +197,25 @@ class Log1pOp(FloatUnaryOp):
     name = "relay.log1p"
 
 
-@irdl_op_definition
-class SqrtOp(FloatUnaryOp):
-    """The square root."""
-
-    name = "relay.sqrt"
-
-
-@irdl_op_definition
-class RsqrtOp(FloatUnaryOp):
-    """One over the square root."""
-
-    name = "relay.rsqrt"
-
-
-@irdl_op_definition
-class TanhOp(FloatUnaryOp):
-    """The hyperbolic tangent."""
-
-    name = "relay.tanh"
-
-
-@irdl_op_definition
-class SigmoidOp(FloatUnaryOp):
-    """`1 / (1 + exp(-data))`."""
-
-    name = "relay.sigmoid"
-
-
-@irdl_op_definition
-class ErfOp(FloatUnaryOp):
-    """The error function."""
-
-    name = "relay.erf"
-
-
-@irdl_op_definition
-class SinOp(FloatUnaryOp):
-    """The sine, in radians."""
-
-    name = "relay.sin"
-
-
-@irdl_op_definition
-class CosOp(FloatUnaryOp):
-    """The cosine, in radians."""
-
-    name = "relay.cos"
-
-
-@irdl_op_definition
-class TanOp(FloatUnaryOp):
-    """The tangent, in radians."""
-
-    name = "relay.tan"
-
-
-@irdl_op_definition
-class AsinOp(FloatUnaryOp):
-    """The inverse sine."""
-
-    name = "relay.asin"
-
-
-@irdl_op_definition
-class AcosOp(FloatUnaryOp):
-    """The inverse cosine."""
-
-    name = "relay.acos"
-
-
-@irdl_op_definition
-class AtanOp(FloatUnaryOp):
-    """The inverse tangent."""
-
-    name = "relay.atan"
-
-
-@irdl_op_definition
-class SinhOp(FloatUnaryOp):
-    """The hyperbolic sine."""
-
-    name = "relay.sinh"
-
-
-@irdl_op_definition
-class CoshOp(FloatUnaryOp):
-    """The hyperbolic cosine."""
-
-    name = "relay.cosh"
-
-
-@irdl_op_definition
-class AsinhOp(FloatUnaryOp):
-    """The inverse hyperbolic sine."""
-
-    name = "relay.asinh"
-
-
-@irdl_op_definition
-class AcoshOp(FloatUnaryOp):
-    """The inverse hyperbolic cosine."""
-
-    name = "relay.acosh"
-
-
-@irdl_op_definition
-class AtanhOp(FloatUnaryOp):
-    """The inverse hyperbolic tangent."""
-
-    name = "relay.atanh"
-
-
-@irdl_op_definition
-class CeilOp(UnaryOp):
-    """The next integer upward."""
-
-    name = "relay.ceil"
-
-
-@irdl_op_definition
-class FloorOp(UnaryOp):
-    """The next integer downward."""
-
-    name = "relay.floor"
-
-
-@irdl_op_definition
-class RoundOp(UnaryOp):
-    """The nearest integer, ties to even."""
-
-    name = "relay.round"
+SqrtOp = define_op(FloatUnaryOp, "relay.sqrt", "The square root.")
+RsqrtOp = define_op(FloatUnaryOp, "relay.rsqrt", "One over the square root.")
+TanhOp = define_op(FloatUnaryOp, "relay.tanh", "The hyperbolic tangent.")
+SigmoidOp = define_op(FloatUnaryOp, "relay.sigmoid", "`1 / (1 + exp(-data))`.")
+ErfOp = define_op(FloatUnaryOp, "relay.erf", "The error function.")
+SinOp = define_op(FloatUnaryOp, "relay.sin", "The sine, in radians.")
+CosOp = define_op(FloatUnaryOp, "relay.cos", "The cosine, in radians.")
+TanOp = define_op(FloatUnaryOp, "relay.tan", "The tangent, in radians.")
+AsinOp = define_op(FloatUnaryOp, "relay.asin", "The inverse sine.")
+AcosOp = define_op(FloatUnaryOp, "relay.acos", "The inverse cosine.")
+AtanOp = define_op(FloatUnaryOp, "relay.atan", "The inverse tangent.")
+SinhOp = define_op(FloatUnaryOp, "relay.sinh", "The hyperbolic sine.")
+CoshOp = define_op(FloatUnaryOp, "relay.cosh", "The hyperbolic cosine.")
+AsinhOp = define_op(FloatUnaryOp, "relay.asinh", "The inverse hyperbolic sine.")
+AcoshOp = define_op(FloatUnaryOp, "relay.acosh", "The inverse hyperbolic cosine.")
+AtanhOp = define_op(FloatUnaryOp, "relay.atanh", "The inverse hyperbolic tangent.")
+CeilOp = define_op(UnaryOp, "relay.ceil", "The next integer upward.")
+FloorOp = define_op(UnaryOp, "relay.floor", "The next integer downward.")
+RoundOp = define_op(UnaryOp, "relay.round", "The nearest integer, ties to even.")
 
 
 @irdl_op_definition

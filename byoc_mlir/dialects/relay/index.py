@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.dialects.operations import define_op
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     AlongAxisOp,
@@ -238,18 +239,8 @@ class ScanOp(AlongAxisOp, DataOp, ABC):
         return (self.data.type,)
 
 
-@irdl_op_definition
-class CumsumOp(ScanOp):
-    """Running sum."""
-
-    name = "relay.cumsum"
-
-
-@irdl_op_definition
-class CumprodOp(ScanOp):
-    """Running product."""
-
-    name = "relay.cumprod"
+CumsumOp = define_op(ScanOp, "relay.cumsum", "Running sum.")
+CumprodOp = define_op(ScanOp, "relay.cumprod", "Running product.")
 
 
 @irdl_op_definition

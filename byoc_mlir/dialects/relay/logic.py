@@ -10,8 +10,15 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Commutative
 
+from byoc_mlir.dialects.operations import define_op
 from byoc_mlir.dialects.relay.base import DataOp, sizes_of, tensor_of, type_sizes
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
+
+_COMMUTATIVE = {"traits": traits_def(Commutative())}
+
+
+class BitsOp(BroadcastOp, ABC):
+    """`lhs [...], rhs [...] -> output [...]` of their type, with numpy broadcasting."""
 
 
 class CompareOp(BroadcastOp, ABC):
@@ -21,110 +28,22 @@ class CompareOp(BroadcastOp, ABC):
         return (tensor_of(i1, type_sizes(self.broadcast_type())),)
 
 
-@irdl_op_definition
-class LogicalAndOp(BroadcastOp):
-    """`lhs and rhs` on `i1`."""
-
-    name = "relay.logical_and"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class LogicalOrOp(BroadcastOp):
-    """`lhs or rhs` on `i1`."""
-
-    name = "relay.logical_or"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class LogicalXorOp(BroadcastOp):
-    """`lhs xor rhs` on `i1`."""
-
-    name = "relay.logical_xor"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class BitwiseAndOp(BroadcastOp):
-    """Bitwise and of integers."""
-
-    name = "relay.bitwise_and"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class BitwiseOrOp(BroadcastOp):
-    """Bitwise or of integers."""
-
-    name = "relay.bitwise_or"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class BitwiseXorOp(BroadcastOp):
-    """Bitwise exclusive or of integers."""
-
-    name = "relay.bitwise_xor"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class LeftShiftOp(BroadcastOp):
-    """`lhs` shifted left by `rhs` bits."""
-
-    name = "relay.left_shift"
-
-
-@irdl_op_definition
-class RightShiftOp(BroadcastOp):
-    """`lhs` shifted right by `rhs` bits."""
-
-    name = "relay.right_shift"
-
-
-@irdl_op_definition
-class EqualOp(CompareOp):
-    """`lhs == rhs`."""
-
-    name = "relay.equal"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class NotEqualOp(CompareOp):
-    """`lhs != rhs`."""
-
-    name = "relay.not_equal"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class LessOp(CompareOp):
-    """`lhs < rhs`."""
-
-    name = "relay.less"
-
-
-@irdl_op_definition
-class LessEqualOp(CompareOp):
-    """`lhs <= rhs`."""
-
-    name = "relay.less_equal"
-
-
-@irdl_op_definition
-class GreaterOp(CompareOp):
-    """`lhs > rhs`."""
-
-    name = "relay.greater"
-
-
-@irdl_op_definition
-class GreaterEqualOp(CompareOp):
-    """`lhs >= rhs`."""
-
-    name = "relay.greater_equal"
+LogicalAndOp = define_op(BitsOp, "relay.logical_and", "`lhs and rhs` on `i1`.", _COMMUTATIVE)
+LogicalOrOp = define_op(BitsOp, "relay.logical_or", "`lhs or rhs` on `i1`.", _COMMUTATIVE)
+LogicalXorOp = define_op(BitsOp, "relay.logical_xor", "`lhs xor rhs` on `i1`.", _COMMUTATIVE)
+BitwiseAndOp = define_op(BitsOp, "relay.bitwise_and", "Bitwise and of integers.", _COMMUTATIVE)
+BitwiseOrOp = define_op(BitsOp, "relay.bitwise_or", "Bitwise or of integers.", _COMMUTATIVE)
+BitwiseXorOp = define_op(
+    BitsOp, "relay.bitwise_xor", "Bitwise exclusive or of integers.", _COMMUTATIVE
+)
+LeftShiftOp = define_op(BitsOp, "relay.left_shift", "`lhs` shifted left by `rhs` bits.")
+RightShiftOp = define_op(BitsOp, "relay.right_shift", "`lhs` shifted right by `rhs` bits.")
+EqualOp = define_op(CompareOp, "relay.equal", "`lhs == rhs`.", _COMMUTATIVE)
+NotEqualOp = define_op(CompareOp, "relay.not_equal", "`lhs != rhs`.", _COMMUTATIVE)
+LessOp = define_op(CompareOp, "relay.less", "`lhs < rhs`.")
+LessEqualOp = define_op(CompareOp, "relay.less_equal", "`lhs <= rhs`.")
+GreaterOp = define_op(CompareOp, "relay.greater", "`lhs > rhs`.")
+GreaterEqualOp = define_op(CompareOp, "relay.greater_equal", "`lhs >= rhs`.")
 
 
 @irdl_op_definition
@@ -148,15 +67,7 @@ class PredicateOp(DataOp, ABC):
         return (tensor_of(i1, sizes_of(self.data)),)
 
 
-@irdl_op_definition
-class IsnanOp(PredicateOp):
-    """True for elements that are NaN."""
-
-    name = "relay.isnan"
-
-
-@irdl_op_definition
-class IsinfOp(PredicateOp):
-    """True for elements that are infinite, of either sign."""
-
-    name = "relay.isinf"
+IsnanOp = define_op(PredicateOp, "relay.isnan", "True for elements that are NaN.")
+IsinfOp = define_op(
+    PredicateOp, "relay.isinf", "True for elements that are infinite, of either sign."
+)

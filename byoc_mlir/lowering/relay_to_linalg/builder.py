@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -17,7 +16,6 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     TensorType,
-    i32,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -42,6 +40,7 @@ from byoc_mlir.dialects.relay.base import (
 )
 from byoc_mlir.dialects.relay.shape import surely_same
 from byoc_mlir.dims import Dim, Size
+from byoc_mlir.kernels.ops import i32_array
 from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, signless
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 
@@ -213,7 +212,7 @@ class LinalgBuilder:
                     "indexing_maps": ArrayAttr(AffineMapAttr(map_) for map_ in maps),
                     "iterator_types": ArrayAttr(kinds),
                     "doc": StringAttr(name or self.name),
-                    "operandSegmentSizes": operand_segments(len(reads)),
+                    "operandSegmentSizes": i32_array(len(reads), 1),
                 },
                 regions=[Region(block)],
             )
@@ -306,12 +305,6 @@ class LinalgBuilder:
 
 def _block(inputs: Sequence[Attribute], output: Tensor) -> Block:
     return Block(arg_types=[*inputs, output.element_type])
-
-
-@cache
-def operand_segments(inputs: int, outputs: int = 1) -> DenseArrayBase:
-    """Returns the operand segment sizes of a `linalg.generic`: inputs, then outputs."""
-    return DenseArrayBase.from_list(i32, [inputs, outputs])
 
 
 def _finish(scalars: Scalars, value: SSAValue, type_: Tensor) -> None:

@@ -7,7 +7,6 @@ An op of `x86vector` becomes an instruction if the processor has it, else equiva
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from xdsl.dialects import llvm, vector
 from xdsl.dialects.builtin import (
@@ -31,7 +30,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects import host, llvm_ext
 from byoc_mlir.dialects.x86vector import DotBF16Op
 from byoc_mlir.kernels import ops
-from byoc_mlir.kernels.ops import float_arithmetic
+from byoc_mlir.kernels.ops import float_arithmetic, i32_array, vector_type
 from byoc_mlir.lowering.to_llvm.arith import fastmath
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, float_constant
 from byoc_mlir.lowering.to_llvm.memref import element_address, memref_type
@@ -133,7 +132,7 @@ def _broadcast(op: vector.BroadcastOp, emitter: Emitter) -> Sequence[SSAValue]:
 
 def splat(scalar: SSAValue, lanes: int, emitter: Emitter) -> SSAValue:
     """Emits a vector with the scalar in every lane."""
-    type_, mask = _splat_type(scalar.type, lanes)
+    type_, mask = vector_type(scalar.type, lanes), i32_array(*[0] * lanes)
     poison = emitter.emit(llvm_ext.PoisonOp.create(result_types=[type_]))
     operands = [poison, scalar, emitter.constant(0)]
     first = emitter.emit(llvm.InsertElementOp.create(operands=operands, result_types=[type_]))
@@ -142,12 +141,6 @@ def splat(scalar: SSAValue, lanes: int, emitter: Emitter) -> SSAValue:
             operands=[first, poison], result_types=[type_], properties={"mask": mask}
         )
     )
-
-
-@lru_cache(maxsize=256)
-def _splat_type(element: Attribute, lanes: int) -> tuple[VectorType, DenseArrayBase]:
-    """Returns the type of a splat, and the mask that selects the first lane for all lanes."""
-    return VectorType(element, [lanes]), DenseArrayBase.from_list(i32, [0] * lanes)
 
 
 def _extract(op: vector.ExtractOp, emitter: Emitter) -> Sequence[SSAValue]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -12,10 +12,9 @@ from byoc_mlir.errors import ExportError, InvalidInputError
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
 from byoc_mlir.runtime.execution.node import LoadedNode, Parts
 from byoc_mlir.runtime.execution.recent import Recent
-from byoc_mlir.runtime.map_rows import row_of
 from byoc_mlir.runtime.plan import Structured
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.tensors import Kind, Structure, StructureInfo, item_name, item_names
+from byoc_mlir.tensors import Kind, MapRow, Structure, StructureInfo, item_name, item_names
 
 Structures: TypeAlias = Mapping[str, Structure]
 StructureCompiler: TypeAlias = Callable[[Structures], LoadedNode]
@@ -140,3 +139,34 @@ def _assembled(name: str, kind: Kind, tensors: Mapping[str, Array]) -> Any:
         return tensors.get(name)
     items = [tensors[item] for item in item_names(name, tensors)]
     return items if items or kind == "sequence" else None
+
+
+def row_of(row: MapRow, name: str, value: Any) -> Array:
+    """Returns the tensor for a map; missing keys are 0, or an empty string.
+
+    Args:
+        name: name of the map in errors.
+
+    Raises:
+        InvalidInputError: the value is no map, or has keys or values of other types.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(
+            f"input '{name}' must be a map, as a dict, found {type(value).__name__}"
+        )
+    try:
+        return _row(row, cast(Mapping[Any, Any], value))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(
+            f"input '{name}' must be a map whose values make {row.dtype}: {error}"
+        ) from error
+
+
+def _row(row: MapRow, value: Mapping[Any, Any]) -> Array:
+    if row.keys is None:
+        return np.array([[value[key] for key in sorted(value)]]).astype(row.dtype)
+    array = np.full((1, len(row.keys)), "" if row.dtype == object else 0, row.dtype)
+    for key, number in value.items():
+        if key in row.places:
+            array[0, row.places[key]] = number
+    return array

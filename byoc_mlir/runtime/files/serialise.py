@@ -82,7 +82,7 @@ def decode_fields(
     where = kind.__name__
     items = _checked(dict, value, where, "an object")
     hints = _hints(kind)
-    names = [name for name in _field_names(kind) if name not in given]
+    names = [item.name for item in fields(cast(Any, kind)) if item.name not in given]
     if items.keys() != set(names):
         different = sorted(items.keys() ^ set(names))
         raise InvalidArtifactError(f"{where}: unknown or missing: {', '.join(different)[:200]}")
@@ -103,7 +103,7 @@ def _encode_array(array: np.ndarray[Any, Any], blobs: list[Blob]) -> Json:
 def _decode(kind: Any, value: Json, blobs: Sequence[memoryview], where: str) -> object:
     if type(value) is kind and kind in _SCALARS:
         return value  # most values are; the rest of this function takes ten times as long
-    origin = _origin(kind)
+    origin = typing.get_origin(kind) or kind
     if origin is np.ndarray:
         return _decode_array(value, blobs, where)
     if kind is bytes:
@@ -147,17 +147,6 @@ def _dim(text: str, where: str) -> Dim:
     except UndecidedSizeError as error:
         raise InvalidArtifactError(f"{where}: {error}") from error
     return _checked(Dim, size, where, "a symbolic size")
-
-
-@cache
-def _origin(kind: Any) -> Any:
-    """Returns the class of a generic type; returns other types unchanged."""
-    return typing.get_origin(kind) or kind
-
-
-@cache
-def _field_names(kind: type[object]) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(cast(Any, kind)))
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -34,7 +34,7 @@ def use_huge_pages(arrays: Iterable[Array]) -> None:
     Pages that also hold other data stay as they are, as do mapped files, which processes share.
     Nothing changes if the system has no free huge pages, or if they are disabled.
     """
-    page, advise = _page_size(), _advise()
+    page, advise = _page_size(), getattr(_c_library(), "madvise", None)
     if not page or advise is None:
         return
     for start, end in whole_pages(((int(a.ctypes.data), a.nbytes) for a in arrays), page):
@@ -78,11 +78,15 @@ def _page_size() -> int:
 
 
 @cache
-def _advise() -> Callable[[int, int, int], int] | None:
-    advise = getattr(ctypes.CDLL(None), "madvise", None)
-    if advise is not None:
-        advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return advise
+def _c_library() -> ctypes.CDLL:
+    """Returns the C library; `madvise` and `malloc_trim` may be missing."""
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    if hasattr(library, "madvise"):
+        library.madvise.argtypes = library.mprotect.argtypes
+    if hasattr(library, "malloc_trim"):  # glibc
+        library.malloc_trim.argtypes = (ctypes.c_size_t,)
+    return library
 
 
 _files: dict[ref[mmap.mmap], int] = {}
@@ -130,18 +134,11 @@ def protect(address: int, size: int, protection: int) -> None:
     Raises:
         ExecutionError: the system does not allow it.
     """
-    if _mprotect()(address, size, protection):
+    if _c_library().mprotect(address, size, protection):
         reason = os.strerror(ctypes.get_errno())
         raise ExecutionError(
             f"memory for native code cannot be protected as {protection}: {reason}"
         )
-
-
-@cache
-def _mprotect() -> Callable[[int, int, int], int]:
-    function = ctypes.CDLL(None, use_errno=True).mprotect
-    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return function
 
 
 def return_freed_memory() -> None:
@@ -151,15 +148,6 @@ def return_freed_memory() -> None:
     call, a third of a gigabyte stayed in use after a model with 260 MB of packed weights was
     closed.
     """
-    trim = _malloc_trim()
+    trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-@cache
-def _malloc_trim() -> Callable[[int], int] | None:
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is None:
-        return None  # not glibc
-    trim.argtypes = (ctypes.c_size_t,)
-    return trim

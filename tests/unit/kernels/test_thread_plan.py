@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byoc_mlir.backends.dnnl.passes.share_dnnl_threads import shared_steps
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.kernels.thread_plan import shared_steps
 
 
 def _milliseconds(steps: Sequence[float], shared: Sequence[bool], threads: int) -> float:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from byoc_mlir.runtime.system.libraries import load_library
-from byoc_mlir.runtime.system.openmp import OPENMP
-from byoc_mlir.runtime.system.spinning import SleepingTeam, Watcher
+from byoc_mlir.runtime.system.openmp import OPENMP, SleepingTeam, Watcher
 
 _LOADED_FIRST = """
 import ctypes, os, threading

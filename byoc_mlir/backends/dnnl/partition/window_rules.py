@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from xdsl.ir import Operation
 
 from byoc_mlir.backends.dnnl.partition.accepted_tensors import unsupported_shape
-from byoc_mlir.backends.dnnl.partition.resampling import is_between_centres
 from byoc_mlir.backends.dnnl.partition.trial import slow_here
 from byoc_mlir.dialects.relay import ConstantOp, image, pool, qnn_window, reduce, window
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.resampling import Taps
 from byoc_mlir.onednn import constants
+from byoc_mlir.tensors import Array
 
 FEW_OUTPUTS = 8
 """Minimum number of output channels for which oneDNN is as fast as the host; measured with
@@ -114,3 +116,33 @@ def spatial_reduction(op: reduce.MeanOp | reduce.MaxOp) -> str | None:
     if not 4 <= rank <= 5 or op.axes != tuple(range(2, rank)):
         return f"axes {list(op.axes)} of {op.data.type} (oneDNN's pool takes all spatial ones)"
     return None
+
+
+_TOLERANCE = 1e-6
+
+
+def is_between_centres(taps: Taps, size: int, method: str) -> bool:
+    """True if an axis of `size` elements is resized like oneDNN's `nearest` or `linear`."""
+    new_size = len(taps.positions)
+    centres = (np.arange(new_size) + 0.5) * size / new_size - 0.5
+    expected = np.zeros((new_size, size))
+    rows = np.arange(new_size)
+    if method == "nearest":
+        expected[rows, np.floor(centres + 0.5).astype(int)] = 1.0
+    else:
+        low = np.maximum(np.floor(centres), 0).astype(int)
+        high = np.minimum(np.ceil(centres), size - 1).astype(int)
+        part = np.abs(centres - low)
+        np.add.at(expected, (rows, low), 1.0 - part)
+        np.add.at(expected, (rows, high), part)
+    return not taps.outside.any() and bool(
+        np.all(np.abs(_matrix(taps, size) - expected) < _TOLERANCE)
+    )
+
+
+def _matrix(taps: Taps, size: int) -> Array:
+    """Returns the weight of every element, `[new size, size]`."""
+    matrix = np.zeros((len(taps.positions), size))
+    rows = np.broadcast_to(np.arange(len(taps.positions))[:, None], taps.positions.shape)
+    np.add.at(matrix, (rows, taps.positions.astype(int)), taps.weights)
+    return matrix

@@ -8,8 +8,8 @@ import pytest
 from helpers.cuda.networks import assembler, kernels_of, usage_of
 from helpers.cuda.runs import as_region
 
+from byoc_mlir.backends.cuda.images import ptx_of
 from byoc_mlir.backends.cuda.kernels.compile import compile_region
-from byoc_mlir.backends.cuda.kernels.ptx import ptx_of
 from byoc_mlir.backends.cuda.rules import RULES
 from byoc_mlir.compiler.source import main_function
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp

@@ -15,8 +15,8 @@ from onnx import ModelProto, numpy_helper
 import byoc_mlir
 from byoc_mlir.backends.openblas import library
 from byoc_mlir.backends.openblas.blocks import block_for
-from byoc_mlir.backends.openblas.panels import panels
 from byoc_mlir.backends.openblas.products import BatchedGemm
+from byoc_mlir.backends.openblas.regions import panels
 from byoc_mlir.calibration import Calibration, measuring, using
 from byoc_mlir.dialects.relay.constant import borrow, is_borrowed
 from byoc_mlir.errors import BackendError, ByocError
