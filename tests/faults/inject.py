@@ -43,7 +43,9 @@ _IN_HELPER = {"kill-helper": "kill-helper", "memory-of-helper": "memory"}
 """Faults in the process that compiles beside the calls, by the library's kinds."""
 KINDS = (*_LIBRARY_KINDS, "memory-of-helper")
 
-_SECONDS = 120.0
+_LOOKS = 2400
+"""Looks at a fork, 0.05 s apart, after which it hangs; they do not pass while this process is
+stopped, as seconds do."""
 _ENOUGH_FOR_ONE = str(20_000)
 """Bytes of a cache in which two versions delete each other's entries."""
 _FORKED = "BYOC_FAULTS"
@@ -88,7 +90,10 @@ def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = 
         said, status = _followed(child, read, when_stopped)
         os.close(read)
         errors.seek(0)
-        place = _ended_in(errors.read().decode(errors="replace"))
+        complaints = errors.read().decode(errors="replace")
+        place = _ended_in(complaints)
+    if said == {"HUNG"}:
+        return f"HUNG in {complaints[-3000:]}"
     if said:
         return " and ".join(sorted(said))
     if status in (-signal.SIGABRT, -signal.SIGSEGV):
@@ -100,14 +105,16 @@ def _followed(
     child: int, pipe: int, when_stopped: Callable[[], None] | None
 ) -> tuple[set[str], int]:
     """Returns the lines that a child and its forks write, and the child's status."""
-    text, end = b"", time.monotonic() + _SECONDS
+    text, looks = b"", 0
     while True:
         if select.select([pipe], [], [], 0.05)[0]:
             data = os.read(pipe, 4096)
             if not data:
                 break
             text += data
-        elif time.monotonic() > end:
+        elif (looks := looks + 1) == _LOOKS:
+            os.killpg(child, signal.SIGABRT)  # `faulthandler` writes the stacks
+            time.sleep(1.0)
             os.killpg(child, signal.SIGKILL)
             text = b"HUNG"
             break
@@ -236,6 +243,15 @@ def _is_same(one: Any, other: Any) -> bool:
     return one.shape == other.shape and np.allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
+def _shares(events: Mapping[str, int], most: int) -> Mapping[str, int]:
+    """Returns the number of places in each scenario, `most` together if there are as many."""
+    shares = dict[str, int]()
+    for count, name in sorted((count, name) for name, count in events.items()):
+        open_ = len(events) - len(shares)
+        shares[name] = min(count, -(-(most - sum(shares.values())) // open_))
+    return shares
+
+
 def _places(count: int, most: int) -> Sequence[int]:
     """Returns up to `most` places among `count` events, evenly spread."""
     if count <= most:
@@ -247,7 +263,7 @@ def main() -> int:
     """Runs scenarios with faults, and prints the outcomes; returns 1 if any is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", action="append", choices=KINDS)
-    parser.add_argument("--scenario", action="append", choices=[*scenarios()])
+    parser.add_argument("--scenario", action="append", help="default: all")
     parser.add_argument("--places", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=1e9, help="of each kind, at most")
     args = parser.parse_args()
@@ -274,7 +290,7 @@ def _injectors(kind: str, folder: Path, names: Sequence[str] | None) -> dict[str
     path = folder / "model.onnx"
     onnx.save(models()["symbolic"], path)
     chosen: Mapping[str, Scenario] = (
-        {"helper": partial(in_a_helper, path)} if kind in _IN_HELPER else scenarios()
+        {"helper": partial(in_a_helper, path)} if kind in _IN_HELPER else scenarios(folder)
     )
     library = os.environ[_FORKED]
     return {
@@ -287,16 +303,17 @@ def _injectors(kind: str, folder: Path, names: Sequence[str] | None) -> dict[str
 def _injected(kind: str, injectors: Mapping[str, Injector], most: int, end: float) -> Counts:
     """Runs scenarios with a kind of fault at about `most` places, or until the end."""
     counts = Counts()
+    events = {name: injector.count(kind) for name, injector in injectors.items()}
+    counts.events = sum(events.values())
+    shares = _shares(events, most)
     for name, injector in injectors.items():
-        events = injector.count(kind)
-        counts.events += events
-        for at in _places(events, -(-most // len(injectors))):
+        for at in _places(events[name], shares[name]):
             if time.monotonic() > end:
                 break
             outcome, wrong = injector.inject(kind, at)
             counts.outcomes[outcome] += 1
             if wrong:
-                counts.failures.append(f"{kind} {name} {at}/{events}: {wrong}")
+                counts.failures.append(f"{kind} {name} {at}/{events[name]}: {wrong}")
     return counts
 
 
