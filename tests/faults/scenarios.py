@@ -194,7 +194,7 @@ def _viewed(path: Path, cache: Path) -> list[Any]:
 
 @contextmanager
 def _used_by_default(cache: Path) -> Generator[None]:
-    """Makes a folder the cache of what names none."""
+    """Sets the folder of the cache for calls without one."""
     with patch.dict(os.environ, {FOLDER_VARIABLE: str(cache)}):
         yield
 
