@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,12 +68,17 @@ def _library(folder: Path) -> Path:
     return path
 
 
-def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = None) -> str:
+def _in_fork(
+    body: Callable[[], str],
+    when_stopped: Callable[[], None] | None = None,
+    most_looks: int = _LOOKS,
+) -> str:
     """Returns the text of a fork's outcome, or how the fork ended.
 
     Args:
         body: what the fork does.
         when_stopped: called when the fork has stopped; afterwards the fork goes on.
+        most_looks: looks at the fork after which it hangs.
     """
     read, write = os.pipe()
     with tempfile.TemporaryFile() as errors:
@@ -87,13 +93,13 @@ def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = 
             finally:
                 os._exit(0)
         os.close(write)
-        said, status = _followed(child, read, when_stopped)
+        said, status = _followed(child, read, when_stopped, most_looks)
         os.close(read)
         errors.seek(0)
         complaints = errors.read().decode(errors="replace")
         place = _ended_in(complaints)
     if said == {"HUNG"}:
-        return f"HUNG in {complaints[-3000:]}"
+        return f"HUNG in {' | '.join(complaints.splitlines())[:1500]}"
     if said:
         return " and ".join(sorted(said))
     if status in (-signal.SIGABRT, -signal.SIGSEGV):
@@ -102,7 +108,7 @@ def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = 
 
 
 def _followed(
-    child: int, pipe: int, when_stopped: Callable[[], None] | None
+    child: int, pipe: int, when_stopped: Callable[[], None] | None, most_looks: int
 ) -> tuple[set[str], int]:
     """Returns the lines that a child and its forks write, and the child's status."""
     text, looks = b"", 0
@@ -112,7 +118,7 @@ def _followed(
             if not data:
                 break
             text += data
-        elif (looks := looks + 1) == _LOOKS:
+        elif (looks := looks + 1) == most_looks:
             os.killpg(child, signal.SIGABRT)  # `faulthandler` writes the stacks
             time.sleep(1.0)
             os.killpg(child, signal.SIGKILL)
@@ -151,7 +157,7 @@ class Injector:
     def __init__(self, library: str, scenario: Scenario, folder: Path):
         self._faults: Any = ctypes.CDLL(library)
         self._faults.fault_arm.argtypes = [ctypes.c_int, ctypes.c_long] + [ctypes.c_char_p] * 2
-        self._faults.fault_count.restype = ctypes.c_long
+        self._faults.fault_count.restype = self._faults.fault_seen.restype = ctypes.c_long
         self._scenario, self._folder = scenario, folder
         self._cache, self._gone = folder / "cache", folder / "gone"
         self._count_file = folder.with_name("count")
@@ -169,7 +175,7 @@ class Injector:
         self._clear()
         others = list[str]()
         outcome = _in_fork(
-            lambda: self._attempt(kind, at)[0], lambda: others.append(_in_fork(self._other_version))
+            lambda: self._faulty(kind, at), lambda: others.append(_in_fork(self._other_version))
         )
         wrong = "" if self._is_allowed(kind, outcome) else outcome
         if kind == "other-version" and others != ["right"]:
@@ -180,6 +186,25 @@ class Injector:
         if after != "right":
             wrong += f"; the next run: {after}"
         return outcome, wrong
+
+    def _faulty(self, kind: str, at: int) -> str:
+        """Returns the outcome of a run with a fault, and that of its fork if it differs."""
+        if kind != "fork":
+            return self._attempt(kind, at)[0]
+        outcomes = set[str]()
+        is_over = threading.Event()
+        thread = threading.Thread(target=self._fork_at, args=(at, is_over, outcomes))
+        thread.start()
+        outcomes.add(self._attempt(kind, 0)[0])
+        is_over.set()
+        thread.join()
+        return " and ".join(sorted(outcomes))
+
+    def _fork_at(self, at: int, is_over: threading.Event, outcomes: set[str]) -> None:
+        """Runs the scenario in a fork at an allocation of another thread, whatever that does."""
+        while self._faults.fault_seen() < at and not is_over.is_set():
+            time.sleep(1e-4)
+        outcomes.add(_in_fork(lambda: self._attempt("", 0)[0], most_looks=_LOOKS // 2))
 
     def _other_version(self) -> str:
         """Runs the scenario as another version of this package would."""
