@@ -5,7 +5,7 @@
 
 16 clients send requests of 1 to 8 rows, as bytes, to two replicas of this package, then to two of
 ONNX Runtime behind the same protocol. Every 20 s a replica gets SIGKILL. Memory is the resident one
-of the proxy and of the replicas, at the first and at the last kill.
+of the proxy and of the replicas, at the first, the middle and the last kill.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ def measured(name: str, app: Any, asked: Sequence[Question], args: argparse.Name
     times = 1e3 * np.array([took for took, _ in answers])
     late = [f"{value:.0f}" for value in np.percentile(times, [50, 99, 99.9, 100])]
     outcomes = Counter(outcome for _, outcome in answers)
-    memory = f"{killer.megabytes[0]:.0f}, {killer.megabytes[-1]:.0f}" if killer.megabytes else ""
+    held = killer.megabytes
+    memory = ", ".join(f"{one:.0f}" for one in (*held[:1], *held[len(held) // 2 :][:1], *held[-1:]))
     became = ", ".join(f"{outcome} {count}" for outcome, count in outcomes.most_common())
     numbers = (f"{seconds:.0f}", killer.killed, f"{len(answers) / seconds:.0f}", *late, memory)
     return f"| {' | '.join(map(str, (name, *numbers, became)))} |"

@@ -1,8 +1,9 @@
 /* Preloaded library that counts events of a process, and makes one of them fail or end it.
  *
  * fault_arm(kind, at) starts to count; `at` is the number of the event that fails, 0 for none.
- * fault_count() ends the count and returns it. Programs that the process starts count from their
- * beginning, by BYOC_HELPER_FAULT="kind at", and write their count to the file BYOC_HELPER_COUNT.
+ * fault_count() ends the count and returns it; fault_seen() returns it meanwhile, by which another
+ * thread forks: FORK only counts. Programs that the process starts count from their beginning, by
+ * BYOC_HELPER_FAULT="kind at", and write their count to the file BYOC_HELPER_COUNT.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,6 +39,8 @@ long fault_count(void) {
   return seen;
 }
 
+long fault_seen(void) { return seen; }
+
 __attribute__((constructor)) static void helper_begins(void) {
   const char *text = getenv("BYOC_HELPER_FAULT");
   int what;
@@ -53,14 +56,6 @@ __attribute__((destructor)) static void helper_ends(void) {
 }
 
 static int is_wanted(void) { return ++seen == wanted; }
-
-extern int PyGILState_Check(void) __attribute__((weak));
-
-/* True in the main thread with Python's lock: in a fork from another thread the main thread would be
- * missing, and without the lock nobody would release it. */
-static int may_fork(void) {
-  return syscall(SYS_gettid) == syscall(SYS_getpid) && PyGILState_Check && PyGILState_Check();
-}
 
 /* Returns the error of an event of files, 0 for none. */
 static int file_event(void) {
@@ -80,10 +75,9 @@ static int file_event(void) {
 /* True if an allocation has to fail. */
 static int memory_event(void) {
   int what = kind;
-  if (what < MEMORY || (what == FORK && !may_fork()) || !is_wanted()) return 0;
+  if (what < MEMORY || !is_wanted()) return 0;
   if (what == MEMORY) return 1;
   kind = OFF;
-  if (what == FORK) syscall(SYS_fork);
   if (what == KILL_HELPER) syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
   if (what == INTERRUPT) syscall(SYS_kill, syscall(SYS_getpid), SIGINT);
   if (what == TERMINATE) syscall(SYS_kill, syscall(SYS_getpid), SIGTERM);

@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +44,9 @@ _IN_HELPER = {"kill-helper": "kill-helper", "memory-of-helper": "memory"}
 """Faults in the process that compiles beside the calls, by the library's kinds."""
 KINDS = (*_LIBRARY_KINDS, "memory-of-helper")
 
-_SECONDS = 120.0
+_LOOKS = 2400
+"""Looks at a fork, 0.05 s apart, after which it hangs; they do not pass while this process is
+stopped, as seconds do."""
 _ENOUGH_FOR_ONE = str(20_000)
 """Bytes of a cache in which two versions delete each other's entries."""
 _FORKED = "BYOC_FAULTS"
@@ -65,12 +68,17 @@ def _library(folder: Path) -> Path:
     return path
 
 
-def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = None) -> str:
+def _in_fork(
+    body: Callable[[], str],
+    when_stopped: Callable[[], None] | None = None,
+    most_looks: int = _LOOKS,
+) -> str:
     """Returns the text of a fork's outcome, or how the fork ended.
 
     Args:
         body: what the fork does.
         when_stopped: called when the fork has stopped; afterwards the fork goes on.
+        most_looks: looks at the fork after which it hangs.
     """
     read, write = os.pipe()
     with tempfile.TemporaryFile() as errors:
@@ -85,10 +93,13 @@ def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = 
             finally:
                 os._exit(0)
         os.close(write)
-        said, status = _followed(child, read, when_stopped)
+        said, status = _followed(child, read, when_stopped, most_looks)
         os.close(read)
         errors.seek(0)
-        place = _ended_in(errors.read().decode(errors="replace"))
+        complaints = errors.read().decode(errors="replace")
+        place = _ended_in(complaints)
+    if said == {"HUNG"}:
+        return f"HUNG in {' | '.join(complaints.splitlines())[:1500]}"
     if said:
         return " and ".join(sorted(said))
     if status in (-signal.SIGABRT, -signal.SIGSEGV):
@@ -97,17 +108,19 @@ def _in_fork(body: Callable[[], str], when_stopped: Callable[[], None] | None = 
 
 
 def _followed(
-    child: int, pipe: int, when_stopped: Callable[[], None] | None
+    child: int, pipe: int, when_stopped: Callable[[], None] | None, most_looks: int
 ) -> tuple[set[str], int]:
     """Returns the lines that a child and its forks write, and the child's status."""
-    text, end = b"", time.monotonic() + _SECONDS
+    text, looks = b"", 0
     while True:
         if select.select([pipe], [], [], 0.05)[0]:
             data = os.read(pipe, 4096)
             if not data:
                 break
             text += data
-        elif time.monotonic() > end:
+        elif (looks := looks + 1) == most_looks:
+            os.killpg(child, signal.SIGABRT)  # `faulthandler` writes the stacks
+            time.sleep(1.0)
             os.killpg(child, signal.SIGKILL)
             text = b"HUNG"
             break
@@ -144,7 +157,7 @@ class Injector:
     def __init__(self, library: str, scenario: Scenario, folder: Path):
         self._faults: Any = ctypes.CDLL(library)
         self._faults.fault_arm.argtypes = [ctypes.c_int, ctypes.c_long] + [ctypes.c_char_p] * 2
-        self._faults.fault_count.restype = ctypes.c_long
+        self._faults.fault_count.restype = self._faults.fault_seen.restype = ctypes.c_long
         self._scenario, self._folder = scenario, folder
         self._cache, self._gone = folder / "cache", folder / "gone"
         self._count_file = folder.with_name("count")
@@ -162,7 +175,7 @@ class Injector:
         self._clear()
         others = list[str]()
         outcome = _in_fork(
-            lambda: self._attempt(kind, at)[0], lambda: others.append(_in_fork(self._other_version))
+            lambda: self._faulty(kind, at), lambda: others.append(_in_fork(self._other_version))
         )
         wrong = "" if self._is_allowed(kind, outcome) else outcome
         if kind == "other-version" and others != ["right"]:
@@ -173,6 +186,25 @@ class Injector:
         if after != "right":
             wrong += f"; the next run: {after}"
         return outcome, wrong
+
+    def _faulty(self, kind: str, at: int) -> str:
+        """Returns the outcome of a run with a fault, and that of its fork if it differs."""
+        if kind != "fork":
+            return self._attempt(kind, at)[0]
+        outcomes = set[str]()
+        is_over = threading.Event()
+        thread = threading.Thread(target=self._fork_at, args=(at, is_over, outcomes))
+        thread.start()
+        outcomes.add(self._attempt(kind, 0)[0])
+        is_over.set()
+        thread.join()
+        return " and ".join(sorted(outcomes))
+
+    def _fork_at(self, at: int, is_over: threading.Event, outcomes: set[str]) -> None:
+        """Runs the scenario in a fork at an allocation of another thread, whatever that does."""
+        while self._faults.fault_seen() < at and not is_over.is_set():
+            time.sleep(1e-4)
+        outcomes.add(_in_fork(lambda: self._attempt("", 0)[0], most_looks=_LOOKS // 2))
 
     def _other_version(self) -> str:
         """Runs the scenario as another version of this package would."""
@@ -236,6 +268,15 @@ def _is_same(one: Any, other: Any) -> bool:
     return one.shape == other.shape and np.allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
+def _shares(events: Mapping[str, int], most: int) -> Mapping[str, int]:
+    """Returns the number of places in each scenario, `most` together if there are as many."""
+    shares = dict[str, int]()
+    for count, name in sorted((count, name) for name, count in events.items()):
+        open_ = len(events) - len(shares)
+        shares[name] = min(count, -(-(most - sum(shares.values())) // open_))
+    return shares
+
+
 def _places(count: int, most: int) -> Sequence[int]:
     """Returns up to `most` places among `count` events, evenly spread."""
     if count <= most:
@@ -247,7 +288,7 @@ def main() -> int:
     """Runs scenarios with faults, and prints the outcomes; returns 1 if any is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", action="append", choices=KINDS)
-    parser.add_argument("--scenario", action="append", choices=[*scenarios()])
+    parser.add_argument("--scenario", action="append", help="default: all")
     parser.add_argument("--places", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=1e9, help="of each kind, at most")
     args = parser.parse_args()
@@ -274,7 +315,7 @@ def _injectors(kind: str, folder: Path, names: Sequence[str] | None) -> dict[str
     path = folder / "model.onnx"
     onnx.save(models()["symbolic"], path)
     chosen: Mapping[str, Scenario] = (
-        {"helper": partial(in_a_helper, path)} if kind in _IN_HELPER else scenarios()
+        {"helper": partial(in_a_helper, path)} if kind in _IN_HELPER else scenarios(folder)
     )
     library = os.environ[_FORKED]
     return {
@@ -287,16 +328,17 @@ def _injectors(kind: str, folder: Path, names: Sequence[str] | None) -> dict[str
 def _injected(kind: str, injectors: Mapping[str, Injector], most: int, end: float) -> Counts:
     """Runs scenarios with a kind of fault at about `most` places, or until the end."""
     counts = Counts()
+    events = {name: injector.count(kind) for name, injector in injectors.items()}
+    counts.events = sum(events.values())
+    shares = _shares(events, most)
     for name, injector in injectors.items():
-        events = injector.count(kind)
-        counts.events += events
-        for at in _places(events, -(-most // len(injectors))):
+        for at in _places(events[name], shares[name]):
             if time.monotonic() > end:
                 break
             outcome, wrong = injector.inject(kind, at)
             counts.outcomes[outcome] += 1
             if wrong:
-                counts.failures.append(f"{kind} {name} {at}/{events}: {wrong}")
+                counts.failures.append(f"{kind} {name} {at}/{events[name]}: {wrong}")
     return counts
 
 

@@ -151,23 +151,23 @@ class LoadedTier(LoadedNode):
             raise ExecutionError(NOT_COMPILED)
         compiled = self.settled()
         latest, self._latest = self._latest, None
-        if latest is not None:
+        if latest is not None and not self._is_closed:
             compiled.run(latest)
         return compiled
 
     def settled(self) -> LoadedNode:
-        """Waits for the compiled model and returns it.
+        """Waits for the compiled model and returns it, also after `close`.
 
         Raises:
-            ExecutionError: the node is closed.
+            ExecutionError: the node was closed before the model was compiled.
             ByocError: the model cannot be compiled.
         """
         if not self._is_closed and self._compiled is None:
             self._compilation.wait()  # other calls use the interpreter tier meanwhile
         with self._lock:
-            if self._is_closed:
-                raise ExecutionError("the executable is closed; compile the model again")
             if self._compiled is None:
+                if self._is_closed:
+                    raise ExecutionError("the executable is closed; compile the model again")
                 self._answer = None  # its memory is free before the program is loaded
                 self._compiled = self._compilation.result()
             return self._compiled

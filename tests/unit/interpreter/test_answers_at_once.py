@@ -24,6 +24,7 @@ from byoc_mlir.runtime.execution.tier import LoadedTier
 from byoc_mlir.tensors import Array
 from byoc_mlir.testing.networks import decoder
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
+from byoc_mlir.tools.byoc import main
 
 _SUM = "s = Add(x, y) z = Relu(s)"
 _HEAD = '<ir_version: 10, opset_import: ["": 21]>'
@@ -265,3 +266,14 @@ def test_sizes_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match="n"):
             executable.run({"x": _inputs(3)["x"], "y": _inputs(2)["y"]})
         _check(executable, path, _inputs(2))
+
+
+def test_the_command_runs_a_model_that_is_not_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BYOC_CACHE", "on")  # no other process compiles without it
+    monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path / "cache"))
+    status = main(["run", str(_file(tmp_path, size="2")), "--threads", "1"])
+    printed = capsys.readouterr()
+    assert (status, printed.err) == (0, "")
+    assert "a run on 1 thread(s)" in printed.out

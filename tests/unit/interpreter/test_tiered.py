@@ -209,6 +209,17 @@ def test_a_closed_one_says_so() -> None:
             ask()
 
 
+def test_a_closed_one_describes_its_program_as_a_leaf_does() -> None:
+    tested = executable(Answers(), Compilation())
+    tested.run(inputs(2))
+    tested.wait()
+    tested.run(inputs(2))
+    tested.close()
+    assert (tested.threads, len(tested.report())) == (1, 2)
+    with pytest.raises(ExecutionError, match="closed"):
+        tested.run(inputs(2))
+
+
 def test_others_are_answered_while_one_waits() -> None:
     compilation = Compilation()
     compilation.may_end.clear()
