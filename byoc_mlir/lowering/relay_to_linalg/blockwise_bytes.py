@@ -13,7 +13,6 @@ from typing import cast
 from xdsl.dialects import arith, llvm, vector
 from xdsl.dialects.builtin import (
     DenseArrayBase,
-    DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerType,
     VectorType,
@@ -22,7 +21,7 @@ from xdsl.dialects.builtin import (
     i16,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.utils.hints import isa
 
 from byoc_mlir.dialects import host
@@ -34,6 +33,7 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     BlockwiseForm,
     BlockwiseSizes,
     BlockwiseWriter,
+    whole,
 )
 
 _CHUNK_BYTES = 16
@@ -199,9 +199,3 @@ class RoundedRows(BlockwiseWriter):
             shifted = code.emit(arith.ShRUIOp(packed, distance)) if offset else packed
             parts.append(code.emit(arith.AndIOp(shifted, mask)))
         return parts
-
-
-def whole(value: int, type_: Attribute) -> arith.ConstantOp:
-    """Returns a vector constant of equal integers."""
-    assert isa(type_, VectorType[IntegerType])
-    return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)

@@ -18,6 +18,7 @@ from typing import ClassVar
 from xdsl.dialects import arith, func, vector
 from xdsl.dialects.builtin import (
     DenseArrayBase,
+    DenseIntOrFPElementsAttr,
     IndexType,
     IntegerType,
     Signedness,
@@ -27,6 +28,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.hints import isa
 
 from byoc_mlir.abi import KERNEL, VECTORISED
 from byoc_mlir.dialects import host
@@ -287,3 +289,9 @@ class BlockwiseWriter(ABC):
         for value in values:
             total = self.code.add_index(total, value)
         return total
+
+
+def whole(value: int, type_: Attribute) -> arith.ConstantOp:
+    """Returns a vector constant of equal integers."""
+    assert isa(type_, VectorType[IntegerType])
+    return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)

@@ -4,40 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import FloatAttr, f32
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith, llvm, memref, vector
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, f32, i1, i32, i64
+from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.kernels.gemm import Sums
-from byoc_mlir.lowering.linalg_to_loops.code import Index
-from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import PANEL, BlockwiseWriter
+from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
+from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
+from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
+    PANEL,
+    BlockwiseForm,
+    BlockwiseSizes,
+    BlockwiseWriter,
+    whole,
+)
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
 
+GROUP = 4
+"""Neighbouring bytes of a unit that are one word of a lane."""
+
+ACCUMULATORS = 12
+"""Accumulators of a tile, for 16 registers."""
+
 _REST_ROWS = (8, 4, 2, 1)
-_UNPACKED_STEPS = 1024
-_WIDE_LANES = 16
-"""Lanes of vectors of which a processor has 32 registers."""
+_UNROLLED_STEPS = 4
 
 
 class ManyRows(BlockwiseWriter):
     """Kernel for many rows.
 
-    It dequantises some hundred steps of a panel to the stack, and multiplies tiles of rows with
-    them.
+    It dequantises some hundred steps of a panel, and multiplies tiles of rows with them. Lanes are
+    units. On the stack are weights `[steps, PANEL]`, and scales and zero points `[blocks, PANEL]`.
+    A panel that is not full repeats the last unit.
     """
 
     NAME = "many"
+    TILE_UNITS = PANEL
+    UNPACKED_STEPS: ClassVar[int] = 512
+    """Steps that are unpacked at a time, unless a block has more."""
+    UNPACKED: ClassVar[Attribute] = f32
+    """Element of the unpacked weights."""
 
-    @property
-    def steps(self) -> Index:
-        """Emits the number of steps."""
-        return self.times(self.sizes.blocks, self.form.block)
+    def __init__(
+        self,
+        code: LoopWriter,
+        form: BlockwiseForm,
+        sizes: BlockwiseSizes,
+        buffers: Sequence[SSAValue],
+    ):
+        super().__init__(code, form, sizes, buffers)
+        self.use_lanes(form.vector_lanes)
+
+    def use_lanes(self, lanes: int) -> None:
+        """Sets the number of units in a vector."""
+        self.unit_lanes = lanes
+        self.vectors = range(PANEL // lanes)
+        self.floats = VectorType(f32, [lanes])
+        self.words = VectorType(i32, [lanes])
 
     def order_data(self, first: Index, count: Index) -> None:
         """Emits the order of the data."""
         code, form = self.code, self.form
-        start, chunks = self.times(first, self.steps), form.block // form.chunk
+        steps = self.times(self.sizes.blocks, form.block)
+        start, chunks = self.times(first, steps), form.block // form.chunk
         with code.loop(self.times(self.times(count, self.sizes.blocks), chunks)) as loop:
             at = self.plus(start, self.times(loop.counter, form.chunk))
             for place, part in enumerate(self.parts(at)):
@@ -45,36 +76,30 @@ class ManyRows(BlockwiseWriter):
 
     def panel(self, first: Index, count: Index, tile: int) -> None:
         code, form, sizes = self.code, self.form, self.sizes
-        most = max(1, _UNPACKED_STEPS // form.block)
-        memory = self.unpacked_memory(most)
-        whole = self.times(code.quotient(sizes.rows, self.tile_rows), self.tile_rows)
+        most = max(1, self.UNPACKED_STEPS // form.block)
+        memory = [
+            code.emit(memref.AllocaOp.get(type_, 64, [most * size])) for type_, size in self.held()
+        ]
+        tiled = self.times(code.quotient(sizes.rows, self.tile_rows), self.tile_rows)
         with code.loop(sizes.blocks, step=most) as loop:
             blocks = code.minimum(self.plus(sizes.blocks, self.times(loop.counter, -1)), most)
-            part = BlockRange(memory, loop.counter, blocks, most * form.block, first, count, tile)
-            self.unpack(part)
-            with code.loop(whole, step=self.tile_rows) as rows:
+            part = BlockRange(memory, loop.counter, blocks, first, count, tile == PANEL)
+            self._unpack(part)
+            with code.loop(tiled, step=self.tile_rows) as rows:
                 self.multiply(part, rows.counter, self.tile_rows)
-            self._rest(part, whole)
+            self._rest(part, tiled)
 
     @property
     def tile_rows(self) -> int:
         """Returns the rows of a tile, whose accumulators have to fit in the registers."""
-        return 6 if self.form.vector_lanes == _WIDE_LANES else 3
+        return ACCUMULATORS // len(self.vectors)
 
-    def unpacked_memory(self, blocks: int) -> Sequence[SSAValue]:
-        """Emits memory on the stack for the unpacked weights of some blocks of a panel."""
-        shape = [blocks * self.form.block * PANEL]
-        return [self.code.emit(memref.AllocaOp.get(f32, 64, shape))]
-
-    def unpack(self, part: BlockRange) -> None:
-        """Emits the dequantisation of the weights of `part`."""
-        code, form, (weights,) = self.code, self.form, part.memory
-        with code.loop(part.count) as unit, code.loop(part.blocks) as block:
-            unit_start = self.times(self.plus(part.unit, unit.counter), self.sizes.blocks)
-            number = self.plus(unit_start, part.first, block.counter)
-            target = self.times(unit.counter, part.stride)
-            target = self.plus(target, self.times(block.counter, form.block))
-            self._unpack(number, weights, target)
+    def held(self) -> list[tuple[Attribute, int]]:
+        """Returns the element and its number for a block of a panel, for each part of the memory on
+        the stack.
+        """
+        factors = [(f32, PANEL)] * len(self.factors_in_blocks)
+        return [(self.UNPACKED, self.form.block * PANEL), *factors]
 
     def _rest(self, part: BlockRange, first: Index) -> None:
         """Emits the rows after the whole tiles: a tile for each bit of their number."""
@@ -89,79 +114,163 @@ class ManyRows(BlockwiseWriter):
                 self.multiply(part, before, bit)
             before = self.plus(before, has_tile)
 
-    def _unpack(self, block: Index, target: SSAValue, first: Index) -> None:
-        """Emits the dequantisation of block `block` of all blocks to `target`, from `first` on."""
-        form = self.form
-        scale, zero = self.number(self.scales, block), self.zero_point(block)
-        start = self.times(block, form.bytes)
+    def _unpack(self, part: BlockRange) -> None:
+        """Emits the unpacking of the weights of `part`."""
+        code = self.code
+        units = [self.plus(part.unit, unit) for unit in range(PANEL)]
+        if not part.is_full:
+            last = self.plus(self.sizes.units, -1)
+            units = [code.minimum(unit, last) for unit in units]
+        starts = [self.plus(self.times(unit, self.sizes.blocks), part.first) for unit in units]
+        with code.loop(part.blocks) as loop:
+            blocks = [self.plus(start, loop.counter) for start in starts]
+            at = self.times(loop.counter, PANEL)
+            for unit, block in enumerate(blocks):
+                for source, target in zip(self.factors_in_blocks, part.memory[1:], strict=False):
+                    code.store(code.load(source, block), target, self.plus(at, unit))
+            for number in self.vectors:
+                first = number * self.unit_lanes
+                some = blocks[first : first + self.unit_lanes]
+                self.unpack_codes(part, some, loop.counter, first)
+
+    def unpack_codes(
+        self, part: BlockRange, blocks: Sequence[Index], block: Index, unit: int
+    ) -> None:
+        """Emits the unpacking of a block of the units from `unit` on.
+
+        Args:
+            blocks: numbers of the units' blocks among all blocks.
+            block: number of the block in `part`.
+        """
+        form, code = self.form, self.code
+        scale, *zeros = self.factors_of(part, self.plus(self.times(block, PANEL), unit))
+        zero = zeros[0] if zeros else self.repeated(code.load(self.zeros, 0), self.floats)
+        first = self.plus(self.times(block, form.block * PANEL), unit)
 
         def unpacked(chunk: Index, sums: Sums) -> Sums:
-            codes = self.unpacked(self.plus(start, self.times(chunk, form.lanes)))
-            at = self.plus(first, self.times(chunk, form.chunk))
-            for place, value in enumerate(codes):
-                shifted = self.code.emit(arith.SubfOp(value, zero, CONTRACT))
-                weight = self.product(shifted, scale)
-                self.store(weight, target, self.plus(at, place * form.lanes))
+            joined = self.joined(blocks, chunk)
+            before = self.times(chunk, form.chunk)
+            for byte in range(form.lanes):
+                group = range(
+                    byte // GROUP * self.unit_lanes, (byte // GROUP + 1) * self.unit_lanes
+                )
+                lanes = DenseArrayBase.from_list(i64, group)
+                words = code.emit(vector.ShuffleOp(joined, joined, lanes, result_type=self.words))
+                for place in range(form.codes):
+                    distance = byte % GROUP * 8 + place * form.bits
+                    weight = self._dequantised(words, distance, scale, zero)
+                    step = self.plus(before, place * form.lanes + byte)
+                    self.store(weight, part.weights, self.plus(first, self.times(step, PANEL)))
             return sums
 
-        self.over_chunks([], unpacked)
+        self.over(form.chunks, [], unpacked, 1)
+
+    def _dequantised(
+        self, words: SSAValue, distance: int, scale: SSAValue, zero: SSAValue
+    ) -> SSAValue:
+        """Emits the weights whose codes begin at bit `distance` of words."""
+        code = self.code
+        bits = code.emit(arith.ShRUIOp(words, code.emit(whole(distance, self.words))))
+        mask = code.emit(whole(2**self.form.bits - 1, self.words))
+        value = code.emit(llvm.SIToFPOp(code.emit(arith.AndIOp(bits, mask)), self.floats))
+        return self.product(code.emit(arith.SubfOp(value, zero, CONTRACT)), scale)
+
+    @property
+    def factors_in_blocks(self) -> Sequence[SSAValue]:
+        """Returns the scales, and the zero points unless all are equal."""
+        return [self.scales] if self.form.one_zero else [self.scales, self.zeros]
+
+    def factors_of(self, part: BlockRange, at: Index) -> list[SSAValue]:
+        """Emits the loads of these factors for a vector of units."""
+        count = len(self.factors_in_blocks)
+        return [self.vector(one, at, self.floats) for one in part.memory[1 : 1 + count]]
+
+    def joined(self, blocks: Sequence[Index], chunk: Index) -> SSAValue:
+        """Emits a chunk of the codes of some units: the first words of all units, then the second
+        ones, and so on.
+        """
+        form = self.form
+        words = VectorType(i32, [form.lanes // GROUP])
+        at = self.times(chunk, form.lanes)
+        starts = [self.plus(self.times(block, form.bytes), at) for block in blocks]
+        values = [self.code.emit(vector.BitcastOp(self.packed(start), words)) for start in starts]
+        while len(values) > 1:
+            half, type_ = len(values) // 2, values[0].type
+            assert isinstance(type_, VectorType)
+            (lanes,) = type_.get_shape()
+            mask = [place for lane in range(lanes) for place in (lane, lanes + lane)]
+            both, result = DenseArrayBase.from_list(i64, mask), VectorType(i32, [2 * lanes])
+            values = [
+                self.code.emit(vector.ShuffleOp(*pair, both, result_type=result))
+                for pair in zip(values[:half], values[half:], strict=True)
+            ]
+        return values[0]
 
     def multiply(self, part: BlockRange, first: Index, rows: int) -> None:
         """Emits the MACs of some rows with all units of `part`."""
-        with self.code.loop(part.count, step=part.tile) as group:
-            self._tile(part, range(rows), first, group.counter)
-
-    def _tile(self, part: BlockRange, rows: range, first_row: Index, first_unit: Index) -> None:
-        """Emits the MACs of some rows with `part.tile` units, and adds them to the output."""
         code, form = self.code, self.form
-        first_step, distance = self.times(part.first, form.block), self.steps
-        data = [
-            self.plus(self.times(self.plus(first_row, row), distance), first_step) for row in rows
-        ]
-        weights = [
-            self.times(self.plus(first_unit, unit), part.stride) for unit in range(part.tile)
-        ]
+        numbers = [self.plus(first, row) for row in range(rows)]
+        blocks = [self.plus(self.times(row, self.sizes.blocks), part.first) for row in numbers]
+        data = [self.times(block, form.block) for block in blocks]
+        nothing = [code.emit(splat(0.0, self.floats))] * (rows * len(self.vectors))
         steps = self.times(part.blocks, form.block)
-        with code.loop(steps, [self.zero] * (len(rows) * part.tile), step=form.lanes) as loop:
-            numbers = [self.vector(self.ordered, self.plus(at, loop.counter)) for at in data]
-            totals: list[SSAValue] = []
-            for unit, at in enumerate(weights):
-                weight = self.vector(part.memory[0], self.plus(at, loop.counter))
-                held = loop.carried[unit * len(rows) :]
-                totals += [
-                    self.added_product(number, weight, total)
-                    for number, total in zip(numbers, held, strict=False)
+        with code.loop(steps, nothing, step=_UNROLLED_STEPS) as loop:
+            sums: Sums = loop.carried
+            for more in range(_UNROLLED_STEPS):
+                step = self.plus(loop.counter, more)
+                at = self.times(step, PANEL)
+                weights = [
+                    self.vector(part.weights, self.plus(at, number * self.unit_lanes), self.floats)
+                    for number in self.vectors
                 ]
-            loop.carry(totals)
+                elements = (
+                    self.repeated(code.load(self.ordered, self.plus(start, step)), self.floats)
+                    for start in data
+                )
+                sums = add_products(self.added_product, elements, weights, sums)
+            loop.carry(sums)
+        for row, number in enumerate(numbers):
+            own = loop.results[row * len(self.vectors) :][: len(self.vectors)]
+            self.add_to_output(own, part, number)
+
+    def add_to_output(self, totals: Sums, part: BlockRange, row: Index) -> None:
+        """Emits the addition of a row's sums to the output."""
+        code = self.code
         fresh = code.is_zero(code.index(part.first))
-        nothing = code.emit(arith.ConstantOp(FloatAttr(0.0, f32)))
-        places = [
-            self.plus(
-                self.times(self.plus(first_row, row), self.sizes.units), part.unit, first_unit, unit
-            )
-            for unit in range(part.tile)
-            for row in rows
-        ]
-        for place, total in zip(places, loop.results, strict=True):
-            before = code.emit(arith.SelectOp(fresh, nothing, code.load(self.output, place)))
-            sum_ = code.emit(arith.AddfOp(before, self.summed(total), CONTRACT))
-            code.store(sum_, self.output, place)
+        nothing = code.emit(splat(0.0, self.floats))
+        for number, total in zip(self.vectors, totals, strict=True):
+            before = number * self.unit_lanes
+            start = self.plus(self.times(row, self.sizes.units), part.unit, before)
+            if part.is_full:  # some processors are slow at masked stores
+                held = self.vector(self.output, start, self.floats)
+                held = code.emit(arith.SelectOp(fresh, nothing, held))
+                self.store(code.emit(arith.AddfOp(held, total)), self.output, start)
+                continue
+            at, count = [code.index(start)], code.index(self.plus(part.count, -before))
+            mask = code.emit(vector.CreateMaskOp([count], VectorType(i1, [self.unit_lanes])))
+            held = code.emit(vector.MaskedLoadOp(self.output, at, mask, nothing, self.floats))
+            held = code.emit(arith.SelectOp(fresh, nothing, held))
+            sum_ = code.emit(arith.AddfOp(held, total))
+            code.add(vector.MaskedStoreOp(self.output, at, mask, sum_))
 
 
 @dataclass(frozen=True)
 class BlockRange:
-    """Range of dequantised blocks of some units."""
+    """Range of unpacked blocks of some units."""
 
     memory: Sequence[SSAValue]
-    """Unpacked weights; those of `ManyRows` are `[units, stride]`."""
+    """Memory on the stack, as in `ManyRows.held`."""
     first: Index
     """Number of the first block."""
     blocks: Index
-    stride: int
-    """Distance of two units."""
     unit: Index
     """Number of the first unit."""
     count: Index
     """Number of units."""
-    tile: int
-    """Units of a tile."""
+    is_full: bool
+    """True if there are `PANEL` units."""
+
+    @property
+    def weights(self) -> SSAValue:
+        """Returns the unpacked weights."""
+        return self.memory[0]

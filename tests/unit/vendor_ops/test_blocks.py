@@ -122,16 +122,18 @@ def test_groups_in_order() -> None:
 
 
 def bytes_model(
-    rows: int, block: int, bits: int, zeros: str
+    rows: int, block: int, bits: int, zeros: str, accuracy: int = 4
 ) -> tuple[ModelProto, dict[str, Any], np.ndarray[Any, Any]]:
-    """Returns a MatMulNBits that asks for data in int8, its input, and the evaluator's result."""
+    """Returns a MatMulNBits that asks for data in int8 unless the level of its accuracy is less
+    than 4, its input, and the evaluator's result.
+    """
     constants = weights(21, 4 * block, block, bits, zeros)
     data = RNG.standard_normal((rows, 4 * block)).astype(np.float32)
     data[0, :block] = 0
     inputs = {"x": data, **constants}
     sizes = {"K": 4 * block, "N": 21, "bits": bits, "block_size": block}
     model = node_model(
-        "MatMulNBits", inputs, constants=[*constants], accuracy_level=4, **cast(Any, sizes)
+        "MatMulNBits", inputs, constants=[*constants], accuracy_level=accuracy, **cast(Any, sizes)
     )
     return model, {"x": data}, run_imported(model, inputs)["y"]
 
@@ -172,6 +174,17 @@ def test_all_vectors_of_bytes(
     model, inputs, exact = bytes_model(29, 64, 4, zeros)
     with byoc_mlir.compile(model, targets=(), cache=False) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
+
+
+@pytest.mark.parametrize("level", ["sse4_1", "avx2", "avx512f"])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_all_vectors_of_floats(level: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiles for each vector length, with units that fill one panel and a part of the next."""
+    monkeypatch.setattr(lowering, "target_cpu", lambda: Cpu("x86_64", (level,)))
+    monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", ()))
+    model, inputs, exact = bytes_model(29, 16, bits, "packed", accuracy=0)
+    with byoc_mlir.compile(model, targets=(), cache=False) as executable:
+        assert_agrees(executable.run(inputs), {"y": exact}, TOLERANCE)
 
 
 @pytest.mark.parametrize("rows", [1, 6])
