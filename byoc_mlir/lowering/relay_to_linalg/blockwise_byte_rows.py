@@ -11,10 +11,9 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums
-from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
+from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import RUN, RoundedRows, whole
-from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import BlockwiseForm, BlockwiseSizes
 from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows
 
 
@@ -27,19 +26,21 @@ class FewRowsOfBytes(RoundedRows, FewRows):
 
     NAME = "few_of_bytes"
 
-    def __init__(
-        self,
-        code: LoopWriter,
-        form: BlockwiseForm,
-        sizes: BlockwiseSizes,
-        buffers: Sequence[SSAValue],
-    ):
-        super().__init__(code, form, sizes, buffers)
-        lanes = self.form.lanes
-        self._half_bytes = VectorType(i8, [lanes])
-        self._bytes = VectorType(i8, [2 * lanes])
-        self._sums = VectorType(i32, [lanes // 2])
-        self._totals = VectorType(f32, [lanes // 2])
+    @property
+    def _half_bytes(self) -> VectorType:
+        return VectorType(i8, [self.form.lanes])
+
+    @property
+    def _bytes(self) -> VectorType:
+        return VectorType(i8, [2 * self.form.lanes])
+
+    @property
+    def _sums(self) -> VectorType:
+        return VectorType(i32, [self.form.lanes // 2])
+
+    @property
+    def _totals(self) -> VectorType:
+        return VectorType(f32, [self.form.lanes // 2])
 
     @property
     def shares(self) -> int:

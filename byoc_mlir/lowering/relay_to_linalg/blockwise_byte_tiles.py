@@ -10,13 +10,11 @@ from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums, add_products
-from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
+from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import RUN, RoundedRows
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     PANEL,
-    BlockwiseForm,
-    BlockwiseSizes,
     whole,
 )
 from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import (
@@ -38,17 +36,13 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
     UNPACKED_STEPS = 1024
     UNPACKED = i8
 
-    def __init__(
-        self,
-        code: LoopWriter,
-        form: BlockwiseForm,
-        sizes: BlockwiseSizes,
-        buffers: Sequence[SSAValue],
-    ):
-        super().__init__(code, form, sizes, buffers)
-        self.use_lanes(form.vector_lanes)
-        self._groups = form.block // GROUP
-        self._group_type = VectorType(i8, [GROUP * self.unit_lanes])
+    @property
+    def _groups(self) -> int:
+        return self.form.block // GROUP
+
+    @property
+    def _group_type(self) -> VectorType:
+        return VectorType(i8, [GROUP * self.unit_lanes])
 
     def held(self) -> list[tuple[Attribute, int]]:
         return [*super().held(), (i32, ACCUMULATORS * self.unit_lanes)]

@@ -7,7 +7,6 @@ are summed as integers in a block.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects import arith, llvm, vector
@@ -26,17 +25,14 @@ from xdsl.utils.hints import isa
 
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums
-from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
+from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
-    ELEMENTS,
     BlockwiseForm,
-    BlockwiseSizes,
     BlockwiseWriter,
     whole,
 )
 
-_CHUNK_BYTES = 16
 _FEWEST_BYTES = 8
 """Bytes of the smallest block for which there are instructions."""
 
@@ -67,17 +63,17 @@ class RoundedRows(BlockwiseWriter):
     """
 
     MEMORY = (i8, f32, f32)
+    CHUNK_BYTES = 16
 
-    def __init__(
-        self,
-        code: LoopWriter,
-        form: BlockwiseForm,
-        sizes: BlockwiseSizes,
-        buffers: Sequence[SSAValue],
-    ):
-        super().__init__(code, replace(form, vector_lanes=_CHUNK_BYTES), sizes, buffers)
-        self.starts, self.factors = buffers[len(ELEMENTS) + 1 :]
-        self._bytes_type = VectorType(i8, [self.form.lanes])
+    @property
+    def starts(self) -> SSAValue:
+        """Returns the buffer of the values with which blocks start."""
+        return self.further[0]
+
+    @property
+    def factors(self) -> SSAValue:
+        """Returns the buffer of the scales."""
+        return self.further[1]
 
     def narrow(self, sum_type: VectorType[IntegerType]) -> VectorType[IntegerType]:
         """Returns the type of the sums to which int8 products are added first."""
@@ -174,10 +170,11 @@ class RoundedRows(BlockwiseWriter):
 
     def _byte(self, rounded: SSAValue) -> SSAValue:
         """Emits the lowest bytes of numbers."""
-        bytes_ = VectorType(i8, [4 * self.form.lanes])
+        lanes = self.form.lanes
+        bytes_, result = VectorType(i8, [4 * lanes]), VectorType(i8, [lanes])
         bits = self.code.emit(vector.BitcastOp(rounded, bytes_))
-        lowest = DenseArrayBase.from_list(i64, range(0, 4 * self.form.lanes, 4))
-        return self.code.emit(vector.ShuffleOp(bits, bits, lowest, result_type=self._bytes_type))
+        lowest = DenseArrayBase.from_list(i64, range(0, 4 * lanes, 4))
+        return self.code.emit(vector.ShuffleOp(bits, bits, lowest, result_type=result))
 
     def _value(self, rounded: SSAValue) -> SSAValue:
         return self.code.emit(arith.SubfOp(rounded, self.code.emit(splat(_ROUNDING, self.numbers))))

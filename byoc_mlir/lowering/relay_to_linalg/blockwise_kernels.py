@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -159,6 +159,8 @@ class BlockwiseWriter(ABC):
     NAME: ClassVar[str]
     MEMORY: ClassVar[Sequence[Attribute]] = (f32,)
     """Elements of each further buffer."""
+    CHUNK_BYTES: ClassVar[int | None] = None
+    """Most bytes of a chunk; `None` for as many as a register has `f32`."""
     TILE_UNITS: ClassVar[int] = 4
     """Units of a tile; a function for tiles computes a multiple of them."""
 
@@ -170,12 +172,12 @@ class BlockwiseWriter(ABC):
         buffers: Sequence[SSAValue],
     ):
         self.code = code
-        self.form = form
+        self.form = replace(form, vector_lanes=self.CHUNK_BYTES or form.vector_lanes)
+        self.unit_lanes = form.vector_lanes
         self.sizes = sizes
-        self.data, self.bytes, self.scales, self.zeros, self.output, self.ordered = buffers[
-            : len(ELEMENTS) + 1
-        ]
-        self.numbers = VectorType(f32, [form.lanes])
+        self.data, self.bytes, self.scales, self.zeros, self.output, *memory = buffers
+        self.ordered, *self.further = memory
+        self.numbers = VectorType(f32, [self.form.lanes])
         self.zero = code.emit(splat(0.0, self.numbers))
 
     @abstractmethod

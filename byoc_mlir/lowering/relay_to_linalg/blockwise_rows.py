@@ -9,12 +9,9 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.gemm import Sums
-from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
+from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
-    ELEMENTS,
-    BlockwiseForm,
-    BlockwiseSizes,
     BlockwiseWriter,
 )
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
@@ -32,15 +29,10 @@ class FewRows(BlockwiseWriter):
     NAME = "few"
     MEMORY = (f32, f32)
 
-    def __init__(
-        self,
-        code: LoopWriter,
-        form: BlockwiseForm,
-        sizes: BlockwiseSizes,
-        buffers: Sequence[SSAValue],
-    ):
-        super().__init__(code, form, sizes, buffers)
-        self.starts = buffers[len(ELEMENTS) + 1]
+    @property
+    def starts(self) -> SSAValue:
+        """Returns the buffer of the sums with which blocks start."""
+        return self.further[0]
 
     def order_data(self, first: Index, count: Index) -> None:
         """Emits the order of the data, and the sums that take the zero points into account."""

@@ -11,12 +11,10 @@ from xdsl.dialects.builtin import DenseArrayBase, VectorType, f32, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.gemm import Sums, add_products
-from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
+from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     PANEL,
-    BlockwiseForm,
-    BlockwiseSizes,
     BlockwiseWriter,
     whole,
 )
@@ -47,22 +45,20 @@ class ManyRows(BlockwiseWriter):
     UNPACKED: ClassVar[Attribute] = f32
     """Element of the unpacked weights."""
 
-    def __init__(
-        self,
-        code: LoopWriter,
-        form: BlockwiseForm,
-        sizes: BlockwiseSizes,
-        buffers: Sequence[SSAValue],
-    ):
-        super().__init__(code, form, sizes, buffers)
-        self.use_lanes(form.vector_lanes)
+    @property
+    def vectors(self) -> range:
+        """Returns the numbers of the vectors of units in a panel."""
+        return range(PANEL // self.unit_lanes)
 
-    def use_lanes(self, lanes: int) -> None:
-        """Sets the number of units in a vector."""
-        self.unit_lanes = lanes
-        self.vectors = range(PANEL // lanes)
-        self.floats = VectorType(f32, [lanes])
-        self.words = VectorType(i32, [lanes])
+    @property
+    def floats(self) -> VectorType:
+        """Returns the type of a number for each unit of a vector."""
+        return VectorType(f32, [self.unit_lanes])
+
+    @property
+    def words(self) -> VectorType:
+        """Returns the type of a word for each unit of a vector."""
+        return VectorType(i32, [self.unit_lanes])
 
     def order_data(self, first: Index, count: Index) -> None:
         """Emits the order of the data."""
