@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from xdsl.dialects.builtin import AnyFloat, ComplexType, IndexType, IntegerType, ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ComplexType,
+    IndexType,
+    IntegerType,
+    ModuleOp,
+)
+from xdsl.ir import Operation, Region
 from xdsl.parser import AttrParser, Parser
 
 from byoc_mlir.dialects.llvm_ext import from_upstream
 
 
 class IRParser(Parser):
-    """Parser that accepts `linalg.generic`'s results in parentheses, and records the ops' lines."""
+    """Parser that accepts `linalg.generic`'s results in parentheses, and the location that xDSL
+    prints before the regions of `scf.while`; it records the ops' lines.
+    """
 
     lines: dict[Operation, int] | None = None
     """Lines of the parsed ops; recorded if a caller sets it to an empty dictionary."""
@@ -30,6 +38,11 @@ class IRParser(Parser):
         op = super().parse_operation()
         self.lines[op] = line
         return op
+
+    def parse_region(self, arguments: Iterable[Parser.Argument] | None = None) -> Region:
+        if self._parser_state.dialect_stack[-1:] == ["scf"]:
+            self.parse_optional_location()
+        return super().parse_region(arguments)
 
     def _parse_tensor_literal_element(self) -> Parser._TensorLiteralElement:
         if self._current_token.text[:2] not in ("0x", "0X"):

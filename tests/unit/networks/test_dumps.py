@@ -88,12 +88,22 @@ def _recurrent() -> ModelProto:
     return model_of(nodes, {"x": x}, arrays, ["h"])
 
 
+def _suppression() -> ModelProto:
+    """Returns a model with `scf.while`, whose location xDSL prints before its regions, too."""
+    return parsed(
+        "(float[1,6,4] b, float[1,1,6] s) => (int64[n,3] y)",
+        "y = NonMaxSuppression (b, s, most, overlap)",
+        {"most": np.array([3]), "overlap": np.array([0.5], np.float32)},
+    )
+
+
 _LSTM = {"x": (5, 1, 3), "w": (1, 24, 3), "r": (1, 24, 6), "b": (1, 48)}
 _MODELS = {
     "odd names": _odd_names,
     "quantised": _quantised,
     "symbolic": _symbolic,
     "recurrent": _recurrent,
+    "suppression": _suppression,
 }
 
 
