@@ -42,7 +42,7 @@ def modules_imported() -> Generator[None]:
         yield
     finally:
         if is_outermost:
-            if _is_frozen:
+            if not _finds_frozen:
                 gc.freeze()
             _resume()
 
@@ -62,7 +62,6 @@ _lock = ForkSafeLock()
 """Lock of the flags below and of the collector."""
 
 _is_paused = False
-_is_frozen = False
 _finds_frozen = False
 """True once the process had frozen objects of its own. Counting them visits all of them, which
 would take longer than a small compilation."""
@@ -74,28 +73,28 @@ def _pause() -> bool:
     It freezes the existing objects, unless the process has frozen objects already. So a collection
     during the pause scans only the objects of the compilation, and not all modules.
     """
-    global _is_paused, _is_frozen, _finds_frozen
+    global _is_paused, _finds_frozen
     with _lock:
         if not gc.isenabled():
             return False
         gc.disable()
         _finds_frozen = _finds_frozen or gc.get_freeze_count() > 0
-        _is_paused, _is_frozen = True, not _finds_frozen
-        if _is_frozen:
+        _is_paused = True
+        if not _finds_frozen:
             gc.freeze()
         return True
 
 
 def _resume() -> None:
     """Resumes collection, also in a forked child, which lacks the compiling thread."""
-    global _is_paused, _is_frozen
+    global _is_paused
     with _lock:
         if not _is_paused:
             return
-        if _is_frozen:
+        if not _finds_frozen:
             gc.unfreeze()
         gc.enable()
-        _is_paused = _is_frozen = False
+        _is_paused = False
 
 
 os.register_at_fork(after_in_child=_resume)
