@@ -141,7 +141,7 @@ class Matrix(Enum):
 
 @dataclass(frozen=True)
 class BlockedWay:
-    """A way to compute a matmul: its block size, and the storage of operand B."""
+    """Way to compute a matmul: its block size, and the storage of operand B."""
 
     block: Block
     stored: Matrix

@@ -192,9 +192,9 @@ def tile_function(
 
 
 def splat(value: float, type_: VectorType) -> arith.ConstantOp:
-    """Returns a vector constant of equal elements."""
-    float_type = cast(VectorType[AnyFloat], type_)
-    return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(float_type, [value]), type_)
+    """Returns a vector constant of equal elements, floats or integers."""
+    number_type = cast(VectorType[AnyFloat], type_)
+    return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(number_type, [value]), type_)
 
 
 class _TileCode:

@@ -13,7 +13,8 @@ from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums
 from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
-from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import RUN, RoundedRows, whole
+from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import RUN, RoundedRows
+from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import GROUP
 from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows
 
 
@@ -44,7 +45,7 @@ class FewRowsOfBytes(RoundedRows, FewRows):
 
     @property
     def shares(self) -> int:
-        return self.form.lanes // _GROUP
+        return self.form.lanes // GROUP
 
     def tile(self, units: Sequence[Index], rows: Sequence[Index]) -> None:
         code, blocks = self.code, self.sizes.blocks
@@ -90,7 +91,7 @@ class FewRowsOfBytes(RoundedRows, FewRows):
                 ]
             return sums
 
-        nothing = self.code.emit(whole(0, self._sums))
+        nothing = self.code.emit(splat(0, self._sums))
         totals = [nothing] * (len(pairs) * len(rows))
         return self.in_runs(form.chunks, RUN // form.codes, totals, added)
 
@@ -117,7 +118,7 @@ class FewRowsOfBytes(RoundedRows, FewRows):
 
     def _of_pair(self, buffer: SSAValue, pair: Sequence[Index]) -> SSAValue:
         """Emits the elements of a pair's blocks, each in half of the lanes."""
-        half = VectorType(f32, [self.form.lanes // _GROUP])
+        half = VectorType(f32, [self.form.lanes // GROUP])
         lower, upper = (self.repeated(self.code.load(buffer, unit), half) for unit in pair)
         return self._joined(lower, upper, self._totals)
 
@@ -138,11 +139,7 @@ class FewRowsOfBytes(RoundedRows, FewRows):
 
     def _half(self, value: SSAValue, half: int) -> SSAValue:
         """Emits the lower or the upper half of a pair's sums."""
-        lanes = self.form.lanes // _GROUP
+        lanes = self.form.lanes // GROUP
         mask = DenseArrayBase.from_list(i64, range(half * lanes, (half + 1) * lanes))
         type_ = VectorType(f32, [lanes])
         return self.code.emit(vector.ShuffleOp(value, value, mask, result_type=type_))
-
-
-_GROUP = 4
-"""Bytes whose products are summed in a lane."""

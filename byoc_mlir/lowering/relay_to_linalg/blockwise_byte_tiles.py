@@ -13,16 +13,8 @@ from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import RUN, RoundedRows
-from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
-    PANEL,
-    whole,
-)
-from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import (
-    ACCUMULATORS,
-    GROUP,
-    BlockRange,
-    ManyRows,
-)
+from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import GROUP, PANEL
+from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ACCUMULATORS, BlockRange, ManyRows
 
 
 class ManyRowsOfBytes(RoundedRows, ManyRows):
@@ -119,7 +111,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
             numbers = (self._group(self.plus(at, self.times(group, GROUP))) for at in data)
             return add_products(self._multiply_add, numbers, codes, sums)
 
-        nothing = self.code.emit(whole(0, self.words))
+        nothing = self.code.emit(splat(0, self.words))
         totals = [nothing] * (len(rows) * len(self.vectors))
 
         def two(pair: Index, sums: Sums) -> Sums:

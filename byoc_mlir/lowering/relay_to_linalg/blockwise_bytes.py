@@ -30,7 +30,6 @@ from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     BlockwiseForm,
     BlockwiseWriter,
-    whole,
 )
 
 _FEWEST_BYTES = 8
@@ -93,13 +92,13 @@ class RoundedRows(BlockwiseWriter):
         run, narrow = min(run, steps), self.narrow(type_)
 
         def one_run(number: Index, totals: Sums) -> Sums:
-            nothing = code.emit(whole(0, narrow))
+            nothing = code.emit(splat(0, narrow))
             sums = [nothing] * len(totals) if self.form.sums_pairs else totals
             first = self.times(number, run)
             sums = self.over(run, sums, lambda step, sums: added(self.plus(first, step), sums), 1)
             if not self.form.sums_pairs:
                 return sums
-            ones = code.emit(whole(1, narrow))
+            ones = code.emit(splat(1, narrow))
             return [
                 code.emit(host.DotIntegersOp(sum_, ones, total))
                 for sum_, total in zip(sums, totals, strict=True)
@@ -185,14 +184,3 @@ class RoundedRows(BlockwiseWriter):
         if zeros is None:
             return self.code.emit(arith.AddfOp(value, start))
         return self.added_product(start, zeros, value)
-
-    def codes_in(self, packed: SSAValue) -> list[SSAValue]:
-        """Emits the codes in some bytes as bytes, from the low bits on."""
-        code, bits = self.code, self.form.bits
-        mask = code.emit(whole(2**bits - 1, packed.type))
-        parts: list[SSAValue] = []
-        for offset in range(0, 8, bits):
-            distance = code.emit(whole(offset, packed.type))
-            shifted = code.emit(arith.ShRUIOp(packed, distance)) if offset else packed
-            parts.append(code.emit(arith.AndIOp(shifted, mask)))
-        return parts

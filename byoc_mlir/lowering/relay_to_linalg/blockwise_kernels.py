@@ -18,7 +18,6 @@ from typing import ClassVar
 from xdsl.dialects import arith, func, vector
 from xdsl.dialects.builtin import (
     DenseArrayBase,
-    DenseIntOrFPElementsAttr,
     IndexType,
     IntegerType,
     Signedness,
@@ -39,6 +38,9 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE, mu
 
 PANEL = 16
 """Units that a thread claims at a time."""
+
+GROUP = 4
+"""Neighbouring bytes of a unit that are one word of a lane."""
 
 _UNROLLED = 4
 _BYTE = IntegerType(8, Signedness.UNSIGNED)
@@ -239,6 +241,18 @@ class BlockwiseWriter(ABC):
             for offset in range(0, 8, bits)
         ]
 
+    def codes_in(self, packed: SSAValue) -> list[SSAValue]:
+        """Emits the codes in the integers of a vector as such integers, from the low bits on."""
+        code, bits, type_ = self.code, self.form.bits, packed.type
+        assert isa(type_, VectorType[IntegerType])
+        mask = code.emit(splat(2**bits - 1, type_))
+        parts: list[SSAValue] = []
+        for offset in range(0, type_.element_type.width.data, bits):
+            distance = code.emit(splat(offset, type_))
+            shifted = code.emit(arith.ShRUIOp(packed, distance)) if offset else packed
+            parts.append(code.emit(arith.AndIOp(shifted, mask)))
+        return parts
+
     def packed(self, at: Index) -> SSAValue:
         """Emits the load of a chunk of bytes."""
         return self.vector(self.bytes, at, VectorType(_BYTE, [self.form.lanes]))
@@ -291,9 +305,3 @@ class BlockwiseWriter(ABC):
         for value in values:
             total = self.code.add_index(total, value)
         return total
-
-
-def whole(value: int, type_: Attribute) -> arith.ConstantOp:
-    """Returns a vector constant of equal integers."""
-    assert isa(type_, VectorType[IntegerType])
-    return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)

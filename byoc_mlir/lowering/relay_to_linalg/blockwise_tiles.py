@@ -14,14 +14,11 @@ from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
+    GROUP,
     PANEL,
     BlockwiseWriter,
-    whole,
 )
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
-
-GROUP = 4
-"""Neighbouring bytes of a unit that are one word of a lane."""
 
 ACCUMULATORS = 12
 """Accumulators of a tile, for 16 registers."""
@@ -146,30 +143,24 @@ class ManyRows(BlockwiseWriter):
         def unpacked(chunk: Index, sums: Sums) -> Sums:
             joined = self.joined(blocks, chunk)
             before = self.times(chunk, form.chunk)
-            for byte in range(form.lanes):
-                group = range(
-                    byte // GROUP * self.unit_lanes, (byte // GROUP + 1) * self.unit_lanes
-                )
-                lanes = DenseArrayBase.from_list(i64, group)
-                words = code.emit(vector.ShuffleOp(joined, joined, lanes, result_type=self.words))
-                for place in range(form.codes):
-                    distance = byte % GROUP * 8 + place * form.bits
-                    weight = self._dequantised(words, distance, scale, zero)
-                    step = self.plus(before, place * form.lanes + byte)
+            for group in range(0, form.lanes, GROUP):
+                first_word = group // GROUP * self.unit_lanes
+                lanes = range(first_word, first_word + self.unit_lanes)
+                mask = DenseArrayBase.from_list(i64, lanes)
+                words = code.emit(vector.ShuffleOp(joined, joined, mask, result_type=self.words))
+                for number, value in enumerate(self.codes_in(words)):
+                    byte, place = divmod(number, form.codes)
+                    weight = self._dequantised(value, scale, zero)
+                    step = self.plus(before, place * form.lanes + group + byte)
                     self.store(weight, part.weights, self.plus(first, self.times(step, PANEL)))
             return sums
 
         self.over(form.chunks, [], unpacked, 1)
 
-    def _dequantised(
-        self, words: SSAValue, distance: int, scale: SSAValue, zero: SSAValue
-    ) -> SSAValue:
-        """Emits the weights whose codes begin at bit `distance` of words."""
-        code = self.code
-        bits = code.emit(arith.ShRUIOp(words, code.emit(whole(distance, self.words))))
-        mask = code.emit(whole(2**self.form.bits - 1, self.words))
-        value = code.emit(llvm.SIToFPOp(code.emit(arith.AndIOp(bits, mask)), self.floats))
-        return self.product(code.emit(arith.SubfOp(value, zero, CONTRACT)), scale)
+    def _dequantised(self, value: SSAValue, scale: SSAValue, zero: SSAValue) -> SSAValue:
+        """Emits the weights that codes stand for."""
+        number = self.code.emit(llvm.SIToFPOp(value, self.floats))
+        return self.product(self.code.emit(arith.SubfOp(number, zero, CONTRACT)), scale)
 
     @property
     def factors_in_blocks(self) -> Sequence[SSAValue]:

@@ -121,7 +121,7 @@ def test_groups_in_order() -> None:
     check((3, 64), 20, 32, more={"z": None, "g": (np.arange(64) // 32).astype(np.int32)})
 
 
-def bytes_model(
+def matmul_nbits(
     rows: int, block: int, bits: int, zeros: str, accuracy: int = 4
 ) -> tuple[ModelProto, dict[str, Any], np.ndarray[Any, Any]]:
     """Returns a MatMulNBits that asks for data in int8 unless the level of its accuracy is less
@@ -143,7 +143,7 @@ def bytes_model(
 @pytest.mark.parametrize("block", [16, 32, 128, 256])
 @pytest.mark.parametrize("rows", [1, 3, 17])
 def test_data_in_bytes(rows: int, block: int, zeros: str) -> None:
-    model, inputs, exact = bytes_model(rows, block, 4, zeros)
+    model, inputs, exact = matmul_nbits(rows, block, 4, zeros)
     with byoc_mlir.compile(model, targets=()) as executable:
         found = executable.run(inputs)["y"]
     error = np.abs(found - exact).max() / np.abs(exact).max()
@@ -156,7 +156,7 @@ def test_data_in_bytes(rows: int, block: int, zeros: str) -> None:
 @pytest.mark.parametrize(("bits", "block"), [(2, 64), (8, 32), (4, 512)])
 def test_data_in_bytes_of_other_widths(bits: int, block: int, rows: int) -> None:
     """Compares with exact results: ONNX Runtime rounds blocks of 512 in another way."""
-    model, inputs, exact = bytes_model(rows, block, bits, "none")
+    model, inputs, exact = matmul_nbits(rows, block, bits, "none")
     with byoc_mlir.compile(model, targets=()) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
 
@@ -171,7 +171,7 @@ def test_all_vectors_of_bytes(
     monkeypatch.setattr(lowering, "target_cpu", lambda: Cpu("x86_64", (level,)))
     monkeypatch.setattr(lowering, "has_vnni", lambda: vnni)
     monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", ()))
-    model, inputs, exact = bytes_model(29, 64, 4, zeros)
+    model, inputs, exact = matmul_nbits(29, 64, 4, zeros)
     with byoc_mlir.compile(model, targets=(), cache=False) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
 
@@ -182,7 +182,7 @@ def test_all_vectors_of_floats(level: str, bits: int, monkeypatch: pytest.Monkey
     """Compiles for each vector length, with units that fill one panel and a part of the next."""
     monkeypatch.setattr(lowering, "target_cpu", lambda: Cpu("x86_64", (level,)))
     monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", ()))
-    model, inputs, exact = bytes_model(29, 16, bits, "packed", accuracy=0)
+    model, inputs, exact = matmul_nbits(29, 16, bits, "packed", accuracy=0)
     with byoc_mlir.compile(model, targets=(), cache=False) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, TOLERANCE)
 
@@ -267,7 +267,7 @@ def test_instructions_for_products_of_bytes(
 @pytest.mark.parametrize("rows", [2, 9])
 def test_products_of_bytes_without_instructions(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", ()))
-    model, inputs, exact = bytes_model(rows, 32, 4, "none")
+    model, inputs, exact = matmul_nbits(rows, 32, 4, "none")
     with byoc_mlir.compile(model, targets=(), cache=False) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
 
