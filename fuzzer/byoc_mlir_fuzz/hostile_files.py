@@ -146,7 +146,8 @@ def _another_entry(rng: Random, path: Path, entries: _Entries) -> None:
 
 
 def _two_swapped(rng: Random, path: Path, entries: _Entries) -> None:
-    other = path.with_name(rng.choice(sorted(entries)))
+    files = [one for one in map(path.with_name, sorted(entries)) if one.is_file()]
+    other = rng.choice(files)
     path.write_bytes(entries[other.name])
     other.write_bytes(entries[path.name])
 

@@ -19,6 +19,7 @@ import byoc_mlir
 from byoc_mlir.errors import InvalidModelError, MissingWeightsError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.files.mlir_file import write_mlir
+from byoc_mlir.testing.forked import run_forked
 
 GUARDS = Path(__file__).parents[2] / "helpers" / "guard_pages.py"
 
@@ -58,6 +59,21 @@ def test_most_changed_texts_still_parse() -> None:
     text = str(import_model(model_of([node("Relu", "x")], {"x": [2, 3]})).module)
     changed = {hostile_text(Random(seed), text) for seed in range(200)}
     assert len(changed) > 60
+
+
+_DAMAGE = """
+import sys
+from pathlib import Path
+from random import Random
+from byoc_mlir_fuzz.hostile_files import hostile_cache
+for seed in range(400):
+    entries = {name: bytes(200) for name in ("a.byoc", "b.byoc", "c.byoc")}
+    hostile_cache(Random(seed), entries, Path(sys.argv[1]) / str(seed))
+"""
+
+
+def test_a_cache_is_damaged_several_times_without_waiting_for_a_pipe(tmp_path: Path) -> None:
+    run_forked(_DAMAGE, str(tmp_path), seconds=30)
 
 
 def test_a_store_with_elements_that_numpy_lacks(tmp_path: Path) -> None:
