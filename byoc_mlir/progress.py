@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from byoc_mlir.locks import ForkSafeLock
+
 if TYPE_CHECKING:
     from rich.status import Status
 
@@ -21,7 +23,7 @@ class Work:
     def __init__(self, text: str):
         self.text = text
         self._status: Status | None = None
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._timer = threading.Timer(SHOW_AFTER_SECONDS, self._show)
         self._timer.daemon = True
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import count, takewhile
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from byoc_mlir.abi import HOST_SPACE
+from byoc_mlir.locks import cached_property
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """An array of any shape and type."""

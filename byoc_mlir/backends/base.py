@@ -15,7 +15,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -27,6 +26,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends.options import Option, Setting
 from byoc_mlir.dialects.relay import Weight
+from byoc_mlir.locks import cached_property
 from byoc_mlir.patterns import CompositePattern
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.program import Array, SharedLibrary

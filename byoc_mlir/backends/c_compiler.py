@@ -15,9 +15,9 @@ from pathlib import Path
 
 from byoc_mlir.backends.base import CSource
 from byoc_mlir.errors import BackendError
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.runtime.program import SharedLibrary
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 _FLAGS = ("-shared", "-fPIC", "-Werror=return-type", "-Werror=implicit-function-declaration")
 """Flags that make a missing `return` or prototype, which is undefined behaviour, an error."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
@@ -13,6 +12,7 @@ import safetensors
 from safetensors.numpy import load, save
 
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.runtime.module import RegionFunction, RegionModule
 from byoc_mlir.runtime.program import Array
 
@@ -53,7 +53,7 @@ class JsonModule(RegionModule):
         return f'{{"symbol": {symbol},\n "nodes": [\n  {nodes}],\n "heads": {heads}}}\n'
 
     def get_function(self, symbol: str) -> RegionFunction:
-        engine, lock = self.build_engine(), threading.Lock()
+        engine, lock = self.build_engine(), ForkSafeLock()
 
         def run(inputs: list[Array], outputs: list[Array]) -> None:
             with lock:  # the engine's buffers belong to one call at a time

@@ -7,7 +7,7 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from byoc_mlir.runtime.system.forks import ForkSafeLock
+from byoc_mlir.locks import ForkSafeLock
 
 _WORTH_COLLECTING = 1 << 26
 """Minimum bytes of weights for which a collection pays."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
 from typing import Any, TypeAlias
 
 from onnx import ModelProto
@@ -30,6 +29,7 @@ from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.importer import import_symbolic
 from byoc_mlir.frontend.inputs import model_inputs, sizes_of_symbols
 from byoc_mlir.frontend.model import NODE_NOTES, ImportedModel, ImportVariant, OnnxNode
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.specialise_dims import check_sizes, specialised
 
@@ -55,7 +55,7 @@ class SymbolicModel:
         self._variants: list[ImportedModel] = []
         weakref.finalize(self, _free, self._variants).atexit = False
         self._failures = 0
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self.reason: str | None = None
         """Reason why the import requires known sizes, once it is known."""
 

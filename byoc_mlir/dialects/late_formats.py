@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import cached_property
 
 from xdsl.irdl import OpDef
 from xdsl.irdl.declarative_assembly_format import FormatDirective, FormatProgram
+
+from byoc_mlir.locks import cached_property
 
 _parsed = FormatProgram.from_str
 

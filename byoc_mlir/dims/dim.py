@@ -10,10 +10,10 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, NoReturn, TypeAlias
 
 from byoc_mlir.errors import UndecidedSizeError
+from byoc_mlir.locks import cached_property
 
 Kind: TypeAlias = Literal["floordiv", "max", "min"]
 

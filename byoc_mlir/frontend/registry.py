@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -20,6 +20,7 @@ from byoc_mlir.frontend import ops
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.value import NodeRefused, Value
 from byoc_mlir.installed import installed_points
+from byoc_mlir.locks import cached_property
 from byoc_mlir.names import written_at
 
 ENTRY_POINT_GROUP = "byoc_mlir.ops"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -17,6 +16,7 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.sizes import Content, SizeTensor
+from byoc_mlir.locks import cached_property
 from byoc_mlir.tensors import Array, transposed
 
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from heapq import nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -38,6 +37,7 @@ from byoc_mlir.kernels.interleave import interleave_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
+from byoc_mlir.locks import cached_property
 from byoc_mlir.lowering.eviction import eviction_code
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.linking.native_module import NativeModule

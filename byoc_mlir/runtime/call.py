@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dims import Size, evaluated
 from byoc_mlir.limits import Limits, check_tensor, limited
+from byoc_mlir.locks import cached_property
 from byoc_mlir.runtime.program import Program, Step
 from byoc_mlir.runtime.system.addresses import address_of
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from byoc_mlir.errors import DeviceError, ExecutionError, IncompatibleArtifactError
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice, SharedLibrary
-from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.libraries import load_shared_library
 
 if TYPE_CHECKING:

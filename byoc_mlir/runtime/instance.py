@@ -15,6 +15,7 @@ from byoc_mlir.boundary import value_refused
 from byoc_mlir.dims import parse_size
 from byoc_mlir.errors import DeviceError, DeviceMemoryError, ExecutionError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.runtime import devices, packed
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.call import Call
@@ -29,7 +30,7 @@ from byoc_mlir.runtime.program import (
 )
 from byoc_mlir.runtime.python_regions import Callbacks
 from byoc_mlir.runtime.system.addresses import address_of
-from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
+from byoc_mlir.runtime.system.forks import on_live_threads
 from byoc_mlir.runtime.system.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.system.memory import return_freed_memory
 

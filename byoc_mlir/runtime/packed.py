@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from byoc_mlir.abi import FIND_PACKED, FREE_PACKED, KEEP_PACKED
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.runtime.system.addresses import function_address
-from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.memory import drop_pages
 
 _POINTER = ctypes.c_void_p

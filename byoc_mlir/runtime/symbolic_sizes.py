@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from byoc_mlir.dims import GREATEST_SIZE, LEAST_HINT, Guard, Size, SymbolInfo, symbol
 from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.locks import cached_property
 from byoc_mlir.tensors import TensorInfo
 
 

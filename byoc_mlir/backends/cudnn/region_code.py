@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import accumulate
 
 from xdsl.dialects.builtin import i32
@@ -29,6 +29,7 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.locks import cached_property
 from byoc_mlir.nvidia.driver import driver_library
 from byoc_mlir.nvidia.region_functions import WORKSPACE_SLOT, define_open
 

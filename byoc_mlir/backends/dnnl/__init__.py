@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.context import Context
@@ -25,6 +24,7 @@ from byoc_mlir.backends.base import (
 )
 from byoc_mlir.backends.dnnl.choices import OPTIONS, Choices
 from byoc_mlir.backends.options import Option
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.onednn.library import (
     ENVIRONMENT_VARIABLE,
     ISA_VARIABLES,
@@ -36,7 +36,7 @@ from byoc_mlir.patterns import CompositePattern
 if TYPE_CHECKING:
     from byoc_mlir.kernels.module_builder import ModuleBuilder
 
-_one_at_a_time = Lock()
+_one_at_a_time = ForkSafeLock()
 """Lock that allows one measurement at a time: measurements share memory, and would slow each other
 down."""
 

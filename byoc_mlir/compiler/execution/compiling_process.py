@@ -29,9 +29,9 @@ from byoc_mlir.compiler.execution.known import compile_here, known_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.installed import search_path
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.runtime.execution.node import LoadedNode
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.memory import return_freed_memory
 from byoc_mlir.runtime.system.threads import available_threads, starts
 from byoc_mlir.warned import warn_user

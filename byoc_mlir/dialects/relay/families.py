@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.locks import cached_property
 
 T = TypeVar("T")
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence, Set
-from functools import cached_property
 
 import onnx
 
@@ -15,6 +14,7 @@ from byoc_mlir.frontend.inferred import inferred_with_values, sizes_of_tensors
 from byoc_mlir.frontend.order import read_names
 from byoc_mlir.frontend.rounded_sizes import GIVE_SIZES, rounded_values, symbolic_values
 from byoc_mlir.frontend.stages.suggestions import sizes_read
+from byoc_mlir.locks import cached_property
 from byoc_mlir.tensors import MOST_SIZES
 
 _SIZES_OF_SIZES = frozenset(

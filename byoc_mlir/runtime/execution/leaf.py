@@ -15,6 +15,7 @@ from byoc_mlir.errors import (
     ShapesNeededError,
 )
 from byoc_mlir.limits import Limits
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
 from byoc_mlir.runtime.call import Call
 from byoc_mlir.runtime.destinations import destinations
@@ -23,7 +24,7 @@ from byoc_mlir.runtime.execution.recent import Recent
 from byoc_mlir.runtime.instance import Instance, instance_of
 from byoc_mlir.runtime.plan import Leaf, leaf_of
 from byoc_mlir.runtime.program import Array, Program
-from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
+from byoc_mlir.runtime.system.forks import on_live_threads
 from byoc_mlir.tensors import TensorInfo
 
 _Shapes: TypeAlias = tuple[Shape, ...]

@@ -9,11 +9,11 @@ from typing import TypeAlias
 import numpy as np
 
 from byoc_mlir.errors import ExecutionError, ExportError, InvalidInputError
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.execution.node import LoadedNode, Named, Parts, Step, exported_part
 from byoc_mlir.runtime.plan import Loop, LoopNames
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 Changing: TypeAlias = Mapping[str, set[int]]
 """Axes that change from one iteration to the next, by the name of the carried value."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.system.forks import ForkSafeLock
+from byoc_mlir.locks import ForkSafeLock
 
 CACHED_SHAPES = 16
 """Number of sets of input shapes for which a model with dynamic shapes, or a segment, stays

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
 from byoc_mlir.runtime.execution.node import LoadedNode, Parts, Step
 from byoc_mlir.runtime.plan import NOT_COMPILED, Node
-from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.tensors import Array, TensorInfo
 
 LONGEST_ANSWER = 1.0

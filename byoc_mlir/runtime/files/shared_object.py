@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
-from byoc_mlir.runtime.system.forks import ForkSafeLock
+from byoc_mlir.locks import ForkSafeLock
 
 TABLE_SYMBOL = "byoc_artifact"
 """Symbol that an artifact exports besides the C functions; with several programs, the prefix of

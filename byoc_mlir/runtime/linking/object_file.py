@@ -10,12 +10,12 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.locks import cached_property
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _IDENTITY = b"\x7fELF\x02\x01"

@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ParamSpec, TypeVar, cast
-from weakref import WeakSet
 
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.runtime.system.openmp import loaded_openmp
 
 llvm_at_work = threading.RLock()
@@ -37,33 +37,6 @@ _IMPORT_SECONDS = 5.0
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-
-
-class ForkSafeLock:
-    """Reentrant lock that is released in a forked child.
-
-    The guarded data must be consistent at any time, since a fork may happen while another thread
-    holds the lock. The lock is reentrant because the garbage collector may run a finaliser that
-    takes it on a thread that holds it already.
-    """
-
-    _all: WeakSet[ForkSafeLock] = WeakSet()
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._all.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    @classmethod
-    def open_all(cls) -> None:
-        """Releases all locks; the process must have only one thread."""
-        for lock in cls._all:
-            lock._lock = threading.RLock()
 
 
 class _Fork(threading.local):

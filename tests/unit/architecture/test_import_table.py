@@ -34,7 +34,7 @@ TABLE = _table()
 LAYERS = frozenset(map(_layer_of_row, TABLE))
 BASE = (
     *("abi", "boundary", "comparison", "dims", "errors", "extras", "files", "installed"),
-    *("ir_dump", "disabled", "limits", "names", "progress", "calibration", "records"),
+    *("ir_dump", "disabled", "limits", "names", "locks", "progress", "calibration"),
     *("tensors", "warned"),
 )
 """Modules of the table's first twelve rows, which all others may import."""
@@ -58,7 +58,7 @@ def _layer(module: str) -> str:
 
 def _allowed(row: str) -> frozenset[str]:
     layer = _layer_of_row(row)
-    return TABLE[row].union([layer, "records"], () if layer in BASE else BASE)
+    return TABLE[row].union([layer], () if layer in BASE else BASE)
 
 
 @pytest.mark.parametrize("row", TABLE)

@@ -133,3 +133,36 @@ thread.join()
 
 def test_a_child_imports_what_another_thread_imported_at_the_fork(tmp_path: Path) -> None:
     run_forked(IMPORTING, str(tmp_path))
+
+
+COMPUTING = """
+import os, signal, sys, threading
+from byoc_mlir.locks import ForkSafeLock, cached_property
+
+class Guarded:
+    lock = ForkSafeLock()
+
+    @cached_property
+    def value(self):
+        with self.lock:
+            if threading.current_thread() is other:
+                reached.set()
+                goes_on.wait()
+            return 1
+
+reached, goes_on = threading.Event(), threading.Event()
+other = threading.Thread(target=lambda: Guarded().value)
+other.start()
+reached.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(Guarded().value - 1)
+goes_on.set()
+assert os.waitpid(child, 0)[1] == 0
+other.join()
+"""
+
+
+def test_a_child_computes_the_property_that_another_thread_computed_at_the_fork() -> None:
+    run_forked(COMPUTING)

@@ -22,8 +22,8 @@ import byoc_mlir
 from byoc_mlir.backends import c_compiler
 from byoc_mlir.backends.base import CSource
 from byoc_mlir.compiler.garbage import collection_paused
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.onednn import engine
-from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.warned import noted_warnings, warn
 
 

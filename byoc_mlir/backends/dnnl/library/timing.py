@@ -10,10 +10,10 @@ import numpy as np
 
 from byoc_mlir.backends.dnnl.library.calls import MemoryDescriptor
 from byoc_mlir.backends.dnnl.library.objects import descriptor as described
+from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.onednn.constants import Arg
 from byoc_mlir.onednn.engine import engine
 from byoc_mlir.onednn.primitives import BoundPrimitive, Primitive, PrimitiveDescriptor
-from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.signals import signals_held
 from byoc_mlir.runtime.system.threads import thread_clock
 from byoc_mlir.tensors import Array, aligned_empty
