@@ -45,6 +45,18 @@ def test_aggregates(aggregate: str, dtype: type[np.generic]) -> None:
     )
 
 
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_a_leaf_with_several_weights_for_a_target(aggregate: str) -> None:
+    lists = listed(forest(Random(3), targets=(0, 1), dense=True), "target")
+    for name in ("treeids", "nodeids", "ids"):
+        lists[f"target_{name}"] = [*lists[f"target_{name}"]] * 2
+    weights = [*lists["target_weights"]]
+    lists["target_weights"] = [*weights, *reversed(weights)]
+    x = {"x": rows(4, 20)}
+    of = {"domain": ML, "n_targets": 2, "aggregate_function": aggregate}
+    check_node("TreeEnsembleRegressor", x, **of, **lists)
+
+
 @pytest.mark.parametrize("post", ["SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"])
 @pytest.mark.parametrize("targets", [(0,), (0, 1)])
 def test_transforms(targets: tuple[int, ...], post: str) -> None:

@@ -242,6 +242,7 @@ def leaf_tables(
         VerifyException: the number of a target is out of range.
     """
     nothing = {"min": np.inf, "max": -np.inf}.get(aggregate, 0.0)
+    together = {"min": np.minimum, "max": np.maximum}.get(aggregate, np.add)
     is_single = all(len(pairs) <= 1 for pairs in entries.values())
     firsts = np.zeros(leaves, np.int32)
     weights = np.full((leaves, 1 if is_single else targets), nothing, dtype)
@@ -251,6 +252,5 @@ def leaf_tables(
                 raise VerifyException(f"a leaf is for target {target}, there are {targets}")
             column = 0 if is_single else target
             firsts[leaf] = target - column
-            before = weights[leaf, column]
-            weights[leaf, column] = weight if before == nothing else before + weight
+            weights[leaf, column] = together(weights[leaf, column], weight)
     return firsts, weights
