@@ -6,6 +6,7 @@ Types of less than eight bits take a byte for each element, in numpy as in memor
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import ml_dtypes
@@ -26,7 +27,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, TypeAttribute
 
-from byoc_mlir.errors import ByocError, UnsupportedTypeError
+from byoc_mlir.errors import UnsupportedTypeError
 
 
 def _unsigned(width: int) -> IntegerType:
@@ -76,10 +77,10 @@ def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
     """Returns the dtype of numpy arrays that hold `element_type`.
 
     Raises:
-        ByocError: no numpy dtype holds it.
+        UnsupportedTypeError: no numpy dtype holds it.
     """
     if element_type not in _DTYPES:
-        raise ByocError(f"no numpy dtype holds the element type {element_type}")
+        raise _unsupported(element_type, _DTYPES)
     return _DTYPES[element_type]
 
 
@@ -90,13 +91,16 @@ def relay_type(dtype: np.dtype[Any]) -> TypeAttribute:
         UnsupportedTypeError: the dtype has no counterpart.
     """
     if dtype not in _TYPES:
-        accepted = ", ".join(map(str, _TYPES))
-        raise UnsupportedTypeError(
-            f"elements of {dtype} are not supported, accepted are {accepted}"
-        )
+        raise _unsupported(dtype, _TYPES)
     found = _TYPES[dtype]
     assert isinstance(found, TypeAttribute)
     return found
+
+
+def _unsupported(found: object, accepted: Iterable[object]) -> UnsupportedTypeError:
+    return UnsupportedTypeError(
+        f"elements of {found} are not supported, accepted are {', '.join(map(str, accepted))}"
+    )
 
 
 def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:

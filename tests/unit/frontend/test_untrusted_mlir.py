@@ -11,7 +11,7 @@ from xdsl.parser import Parser
 
 import byoc_mlir
 from byoc_mlir.dialects import make_context
-from byoc_mlir.errors import ByocError, CompilationError, UnsafeModelError
+from byoc_mlir.errors import ByocError, CompilationError, UnsafeModelError, UnsupportedTypeError
 from byoc_mlir.tools.byoc import main
 
 U = "(tensor<4xf32>) -> tensor<4xf32>"
@@ -152,6 +152,12 @@ def test_the_command_line_needs_the_flag(
     assert main(["run", path, "--targets", ""]) == 1
     assert "--trusted" in capsys.readouterr().err
     assert main(["run", path, "--targets", "", "--trusted"]) == 0
+
+
+def test_elements_that_tensors_cannot_have_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, f"%e = tensor.empty() : tensor<4xindex>\n  {RELU}")
+    with pytest.raises(UnsupportedTypeError, match="elements of index are not supported"):
+        byoc_mlir.compile(path, ())
 
 
 def test_a_file_needs_its_weights(tmp_path: Path) -> None:
