@@ -13,7 +13,7 @@ from byoc_mlir.runtime.execution.node import LoadedNode, Parts, Step
 from byoc_mlir.runtime.plan import NOT_COMPILED, Node
 from byoc_mlir.tensors import Array, TensorInfo
 
-LONGEST_ANSWER = 1.0
+LONGEST_ANSWER = 4.0
 """Maximum seconds of a run in the interpreter tier; after a longer one, calls wait for the
 program."""
 
