@@ -8,7 +8,7 @@ structures are known. A plan in a file is complete.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from byoc_mlir.runtime.program import Array, Program
@@ -114,5 +114,15 @@ Node: TypeAlias = Leaf | Staged | Loop | Interpreted | Structured
 
 
 def leaf_of(program: Program) -> Leaf:
-    """Returns the plan of a model that consists of one program."""
-    return Leaf(program.inputs, tuple(spec.name for spec in program.outputs), (program,))
+    """Returns the plan of a model that consists of one program.
+
+    The sizes of its inputs have the names of the model; the program quotes those that are no
+    identifiers.
+    """
+    texts = {} if program.sizes is None else program.sizes.texts
+    names: dict[int | str, str] = {text: name for name, text in texts.items()}
+    inputs = [
+        replace(info, shape=tuple(names.get(size, size) for size in info.shape))
+        for info in program.inputs
+    ]
+    return Leaf(tuple(inputs), tuple(spec.name for spec in program.outputs), (program,))

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from artifact_files import elementwise_model, inputs_for, run_python
+from helpers.models import parsed
 
 import byoc_mlir
 from byoc_mlir.errors import ByocError, ExecutionError
@@ -144,6 +145,20 @@ def test_a_file_that_is_exported_anew_is_loaded_anew(tmp_path: Path) -> None:
     new, inputs = byoc_mlir.load(path), inputs_for(executable)
     np.testing.assert_array_equal(new.run(inputs)["output"], executable.run(inputs)["output"])
     assert not np.array_equal(new.run(inputs)["output"], old.run(inputs)["output"])
+
+
+def test_sizes_of_a_loaded_model_have_the_names_of_the_model(tmp_path: Path) -> None:
+    model = parsed("(float[N, M] x) => (float[N, M] y)", "y = Relu (x)", opset=21)
+    sizes = model.graph.input[0].type.tensor_type.shape.dim
+    sizes[0].ClearField("dim_param")
+    sizes[1].dim_param = "a size"
+    with byoc_mlir.compile(model, targets=()) as executable:
+        executable.run({"x": np.ones((2, 3), np.float32)})
+        executable.export_library(tmp_path / "model.so")
+        with byoc_mlir.load(tmp_path / "model.so") as loaded:
+            assert loaded.inputs == executable.inputs
+            shape = loaded.run({"x": np.ones((4, 5), np.float32)})["y"].shape
+    assert shape == (4, 5)
 
 
 def test_threads_run_one_loaded_model_at_once(tmp_path: Path) -> None:
