@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from ccompiler import CCompilerBackend
@@ -21,6 +23,7 @@ from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
 from byoc_mlir.testing import run_conformance
 from byoc_mlir.testing.conformance import ConformanceReport, Sample
 from byoc_mlir.testing.conformance.__main__ import main
+from byoc_mlir.testing.conformance.accuracy import error_of
 from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 
 
@@ -72,6 +75,13 @@ def test_untested_is_not_passed(target: str, subject: str, said: str) -> None:
     assert said in outcome.detail
     assert f"UNTESTED {subject}" in str(report)
     assert _tried(target, only=(subject,), known_untested=(subject,)).passed
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.float16, np.float32])
+def test_results_without_elements_have_no_error(dtype: type[np.generic]) -> None:
+    nothing = np.zeros((0, 3), dtype)
+    assert error_of(nothing, nothing) == 0
+    assert error_of(np.zeros((3, 0), dtype), nothing) == math.inf
 
 
 def test_the_summary_counts_nodes_kinds_and_work() -> None:
