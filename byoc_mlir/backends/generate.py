@@ -163,7 +163,24 @@ def _checked(code: RegionCode) -> RegionCode:
             f"backend '{code.backend}' generated no function @{code.function} for region"
             f" @{code.symbol}; found {', '.join(symbols) or 'none'}"
         )
+    for top in code.native.module.ops:
+        _check_dialect(code, top)
     return code
+
+
+def _check_dialect(code: RegionCode, top: Operation) -> None:
+    """Refuses ops that LLVM IR has no instructions for, while the region can still go elsewhere.
+
+    Raises:
+        BackendError: an op is of another dialect than `llvm`.
+    """
+    for op in top.walk():
+        if not op.name.startswith("llvm."):
+            where = f"@{top.sym_name.data}" if isinstance(top, llvm.FuncOp) else "its module"
+            raise BackendError(
+                f"backend '{code.backend}' generated {op.name} in {where}, accepted are ops of the"
+                " llvm dialect"
+            )
 
 
 def _from_c(backend: Backend, region: FuncOp, code: CSource) -> RegionCode:

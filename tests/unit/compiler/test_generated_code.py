@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 from xdsl.dialects.func import FuncOp
+from xdsl.parser import Parser
 
 import byoc_mlir
 from byoc_mlir.backends import (
@@ -18,11 +19,13 @@ from byoc_mlir.backends import (
     Blob,
     CodegenContext,
     GeneratedCode,
+    NativeCode,
     RegionFunction,
     RegionModule,
     Rule,
     register_backend,
 )
+from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import ExecutionError, FallbackForbiddenError
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
@@ -90,6 +93,21 @@ class Mute(_Relu):
         return "int main() {}"  # pyright: ignore[reportReturnType]
 
 
+@register_backend
+class Mixed(_Relu):
+    """Backend whose native code has an op of another dialect."""
+
+    name = "mixed"
+
+    def codegen(self, region: FuncOp, context: CodegenContext) -> GeneratedCode:
+        arguments = ", ".join(f"%a{place} : !llvm.ptr" for place in range(4))
+        text = f"""llvm.func @{region.sym_name.data}({arguments}) -> i32 {{
+          %0 = arith.constant 0 : i32
+          llvm.return %0 : i32
+        }}"""
+        return NativeCode(Parser(make_context(), text).parse_module())
+
+
 def chain() -> ModelProto:
     b = GraphBuilder("chain", seed=5)
     x = b.input("x", [3, 7])
@@ -121,7 +139,11 @@ def test_an_exception_in_a_blob_reaches_the_caller_and_the_next_run_is_fine() ->
 
 @pytest.mark.parametrize(
     ("target", "reason"),
-    [("failing", "out of registers"), ("mute", "returned a str")],
+    [
+        ("failing", "out of registers"),
+        ("mute", "returned a str"),
+        ("mixed", "arith.constant in @mixed_main_0, accepted are ops of the llvm dialect"),
+    ],
 )
 def test_a_region_that_does_not_compile_goes_back_to_the_host(target: str, reason: str) -> None:
     model = chain()
