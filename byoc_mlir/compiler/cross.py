@@ -26,7 +26,7 @@ from byoc_mlir.runtime.arguments import Arguments, Shape
 from byoc_mlir.runtime.execution.leaf import usual_shape
 from byoc_mlir.runtime.plan import leaf_of
 from byoc_mlir.runtime.program import Program
-from byoc_mlir.runtime.system.machine import Machine, generating_for
+from byoc_mlir.runtime.system.cpu import Machine, generating_for
 
 
 def cross_compile(

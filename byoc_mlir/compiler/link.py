@@ -46,8 +46,8 @@ from byoc_mlir.runtime.program import (
     Step,
     ValueCheck,
 )
+from byoc_mlir.runtime.system.cpu import target_cpu
 from byoc_mlir.runtime.system.libraries import find_openmp
-from byoc_mlir.runtime.system.machine import target_cpu
 
 
 def join_modules(

@@ -32,7 +32,7 @@ from byoc_mlir.kernels.costs import (
 from byoc_mlir.lowering.convolutions.description import convolutions
 from byoc_mlir.lowering.to_llvm.types import byte_width
 from byoc_mlir.runtime.report import RegionTimes
-from byoc_mlir.runtime.system.machine import target_cpu
+from byoc_mlir.runtime.system.cpu import target_cpu
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
 from byoc_mlir.transforms.work import multiplications
 
