@@ -28,10 +28,9 @@ from byoc_mlir.runtime.program import (
     Step,
 )
 from byoc_mlir.runtime.python_regions import Callbacks
-from byoc_mlir.runtime.system.addresses import address_of
 from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.system.libraries import load_own_library, load_shared_library, resolve_symbol
-from byoc_mlir.runtime.system.memory import return_freed_memory
+from byoc_mlir.runtime.system.memory import address_of, return_freed_memory
 
 if TYPE_CHECKING:
     from byoc_mlir.runtime.device_array import DeviceFunctions
