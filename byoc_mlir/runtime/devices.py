@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from byoc_mlir.errors import DeviceError, ExecutionError, IncompatibleArtifactError
-from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice, SharedLibrary
+from byoc_mlir.runtime.program import Array, ProgramDevice, SharedLibrary
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.libraries import load_shared_library
 
@@ -42,9 +42,6 @@ class _Uploads:
         """Sets the addresses of constants that other programs have uploaded, and notes those that
         the program uploads in the `with` body.
         """
-        if not devices:
-            yield
-            return
         with self._lock:
             for device in devices:
                 self._set_known(device, state)
@@ -80,17 +77,6 @@ class _Uploads:
 
 
 uploads = _Uploads()
-
-
-def functions_of(
-    devices: Sequence[ProgramDevice], state: Array, code: LoadedCode
-) -> dict[str, DeviceFunctions]:
-    """Returns the functions of each device, by its name."""
-    if not devices:
-        return {}
-    from byoc_mlir.runtime.device_array import DeviceFunctions  # most programs use no device
-
-    return {device.name: DeviceFunctions(device, state, code) for device in devices}
 
 
 def library_identity(name: str, library: Path | SharedLibrary) -> str:

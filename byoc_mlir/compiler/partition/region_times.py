@@ -17,7 +17,7 @@ from byoc_mlir.compiler.cache.fingerprint import digest
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.dialects.byoc import TIMES, WEIGHT_GROWTH, region_compiler
 from byoc_mlir.limits import check_time
-from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.runtime.instance import Instance, instance_of
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.tensors import TensorInfo
@@ -107,7 +107,7 @@ def _shortest(*programs: Program) -> list[float]:
 
     Runs of the programs are interleaved, so that load affects all of them.
     """
-    instances = [Instance(program) for program in programs]
+    instances = [instance_of(program) for program in programs]
     inputs = [_random(spec) for spec in programs[0].inputs]
     try:
         return _shortest_runs(instances, inputs)
