@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -24,10 +26,71 @@ from byoc_mlir.runtime.device_array import (
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.profiled import TimedPart
 from byoc_mlir.runtime.program import Array, LoadedCode, Program, ProgramDevice
+from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.memory import return_freed_memory
 from byoc_mlir.tensors import TensorInfo
 
 _Made = TypeVar("_Made")
+
+
+@dataclass
+class _Upload:
+    """Constant in a device's memory."""
+
+    address: int
+    users: int = 0
+
+
+class _Uploads:
+    """Registry of the constants that the process has on devices, by device and digest.
+
+    The last program that uses a constant frees it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = ForkSafeLock()
+        self._known: dict[tuple[str, str], _Upload] = {}
+
+    @contextmanager
+    def loading(self, devices: Sequence[ProgramDevice], state: Array) -> Generator[None]:
+        """Sets the addresses of constants that other programs have uploaded, and notes those that
+        the program uploads in the `with` body.
+        """
+        with self._lock:
+            for device in devices:
+                self._set_known(device, state)
+            yield
+            for device in devices:
+                self._note(device, state)
+
+    def _set_known(self, device: ProgramDevice, state: Array) -> None:
+        for index, digest in enumerate(device.constants):
+            known = self._known.get((device.name, digest))
+            if known is not None:
+                state[device.address_slot(index)] = known.address
+
+    def _note(self, device: ProgramDevice, state: Array) -> None:
+        for index, digest in enumerate(device.constants):
+            address = int(state[device.address_slot(index)])
+            if address:  # otherwise, loading has failed
+                known = self._known.setdefault((device.name, digest), _Upload(address))
+                known.users += 1
+                state[device.owner_slot(index)] = 0
+
+    def release(self, devices: Sequence[ProgramDevice], state: Array) -> None:
+        """Prepares the end of a program: it will free the constants that no other one uses."""
+        with self._lock:
+            for device in devices:
+                for index, digest in enumerate(device.constants):
+                    known = self._known.get((device.name, digest))
+                    if known is not None:
+                        known.users -= 1
+                        if known.users == 0:
+                            del self._known[device.name, digest]
+                            state[device.owner_slot(index)] = 1
+
+
+_uploads = _Uploads()
 
 
 def device_instance(program: Program, limits: Limits, *, load: bool) -> Instance:
@@ -93,7 +156,7 @@ class DeviceInstance(Instance):
 
     def _load_regions(self) -> None:
         used = self.program.devices
-        with devices.uploads.loading(used, self._state):
+        with _uploads.loading(used, self._state):
             status = self._load(self._state_address)
             self._device_functions = {
                 device.name: DeviceFunctions(device, self._state, self._native) for device in used
@@ -217,7 +280,7 @@ def _release(
     """
     for context in contexts:
         close(int(state.ctypes.data), context.slots_address)
-    devices.uploads.release(used, state)
+    _uploads.release(used, state)
     unload(int(state.ctypes.data))
     contexts.clear()
     return_freed_memory()
