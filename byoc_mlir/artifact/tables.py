@@ -14,8 +14,7 @@ from byoc_mlir.runtime.files.serialise import array_bytes
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary, ValueCheck
 from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.libraries import open_system_libraries
-from byoc_mlir.runtime.system.openmp import OPENMP_SPINS
+from byoc_mlir.runtime.system.libraries import OPENMP_SPINS, open_system_libraries
 
 WEIGHTS_FILE = "weights.bin"
 _WEIGHTS_SECTION = '.section .byoc.weights,"a",%progbits'

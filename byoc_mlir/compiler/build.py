@@ -19,7 +19,6 @@ from byoc_mlir.backends import Backend
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.calibration import using
 from byoc_mlir.compiler.calibration import calibration_of
-from byoc_mlir.compiler.devices import Uploads
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.source import Shapes, Source, Values, read_source
 from byoc_mlir.dialects import make_context
@@ -76,6 +75,7 @@ class Stages:
 
 
 if TYPE_CHECKING:
+    from byoc_mlir.compiler.devices import Uploads
     from byoc_mlir.transforms.traffic import Traffic
 
 
@@ -106,8 +106,8 @@ class Build:
     """MACs and bytes of each node; from `generate` on, if the program is for profiles."""
     codes: tuple[RegionCode, ...] = field(init=False)
     """Code of each region, in the module's order; from `generate` on."""
-    uploads: Uploads = field(init=False)
-    """Devices, and the constants that their regions use; from `generate` on."""
+    uploads: Uploads | None = None
+    """Devices, if the program uses some, and their regions' constants; from `generate` on."""
     report: Report = field(init=False)
     """Report of the compilation; from `generate` on."""
     constants: Sequence[Weight] = field(init=False)

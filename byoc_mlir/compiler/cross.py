@@ -23,10 +23,10 @@ from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.structures import is_structured
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits, limited
 from byoc_mlir.runtime.arguments import Arguments, Shape
-from byoc_mlir.runtime.execution.leaf import usual_shape
+from byoc_mlir.runtime.execution.dynamic_leaf import usual_shape
 from byoc_mlir.runtime.plan import leaf_of
 from byoc_mlir.runtime.program import Program
-from byoc_mlir.runtime.system.machine import Machine, generating_for
+from byoc_mlir.runtime.system.cpu import Machine, generating_for
 
 
 def cross_compile(

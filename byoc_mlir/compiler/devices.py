@@ -19,7 +19,7 @@ from byoc_mlir.abi import (
     device_region,
     device_state_slots,
 )
-from byoc_mlir.backends import Backend, get_backend
+from byoc_mlir.backends import Backend
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.devices import Device, get_device
 from byoc_mlir.devices.registry import identity_of
@@ -58,21 +58,21 @@ def why_unusable(backend: Backend) -> str | None:
         return str(error)
 
 
-def check_devices(targets: Sequence[str]) -> None:
-    """Checks that this machine has the targets' devices, before a model is compiled to be loaded.
+def check_devices(backends: Sequence[Backend]) -> None:
+    """Checks that this machine has the backends' devices, before a model is compiled to be loaded.
 
     Raises:
         DeviceError: it lacks one.
     """
-    for target in targets:
-        reason = why_missing(get_backend(target))
+    for backend in backends:
+        reason = why_missing(backend)
         if reason is not None:
             raise DeviceError(f"{reason}; compile(load=False) compiles the model without it")
 
 
 @dataclass(frozen=True)
 class Uploads:
-    """Devices of a program, with the constants that each region on them uses."""
+    """Devices of a program that has some, with the constants that each region on them uses."""
 
     constants: dict[str, tuple[Weight, ...]]
     """Constants by device, each once."""
@@ -115,8 +115,6 @@ class Uploads:
 
     def modules(self, host: ModuleOp) -> Iterator[ModuleOp]:
         """Yields the code of each device for the linked program."""
-        if not self.constants:
-            return
         from byoc_mlir.devices.chains import chain_code
         from byoc_mlir.devices.code import device_code  # most programs use no device
 

@@ -46,8 +46,8 @@ from byoc_mlir.runtime.program import (
     Step,
     ValueCheck,
 )
+from byoc_mlir.runtime.system.cpu import target_cpu
 from byoc_mlir.runtime.system.libraries import find_openmp
-from byoc_mlir.runtime.system.machine import target_cpu
 
 
 def join_modules(
@@ -103,7 +103,8 @@ def place_contexts(module: ModuleOp, codes: Iterable[RegionCode]) -> None:
 def assemble(build: Build) -> Program:
     """Assembles the program of a build that has passed all stages, for the shapes of its inputs."""
     codes, module, stages = build.codes, build.module, build.stages
-    devices = tuple(build.uploads.devices(codes, module))
+    uploads = build.uploads
+    devices = () if uploads is None else tuple(uploads.devices(codes, module))
     constant_bytes = {one.name: one.constant_bytes for one in devices}
     return Program(
         code=_object_code(build),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from byoc_mlir.abi import Precision
+from byoc_mlir.abi import HOST_SPACE, Precision
 from byoc_mlir.backends import Backend, Setting, Target, backend_names, get_backend
 from byoc_mlir.calibration import Document
 from byoc_mlir.compiler.devices import check_devices, why_unusable
@@ -62,8 +62,9 @@ class CompileOptions(Request):
         if request.passes or request.disable:
             _check_names(request, asked)
         used = tuple(one for one in asked if Target.parse(one).name not in request.disable)
-        if request.load:
-            check_devices(used)
+        on_devices = [one for one in map(get_backend, used) if one.memory_space != HOST_SPACE]
+        if request.load and on_devices:
+            check_devices(on_devices)
         if request.precision in _PRECISIONS_OF_DEVICES:
             _check_precision(request.precision, used)
         decided: dict[str, Any] = {
@@ -166,7 +167,8 @@ def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
     used = [backend for backend in backends if backend.used_by_default]
     for backend in sorted(used, key=lambda backend: -backend.priority):
         name = backend.name
-        reason = why_unusable(backend)
+        is_on_host = backend.memory_space == HOST_SPACE
+        reason = backend.unavailable() if is_on_host else why_unusable(backend)
         if reason is None:
             usable.append(name)
         else:

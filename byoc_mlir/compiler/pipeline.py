@@ -13,11 +13,10 @@ from xdsl.passes import ModulePass
 from byoc_mlir.backends import Backend, get_backends
 from byoc_mlir.compiler.build import Build, compiling, dump_folder
 from byoc_mlir.compiler.denormals import warn_of_denormals
-from byoc_mlir.compiler.devices import Uploads
 from byoc_mlir.compiler.garbage import collect_weights, collection_paused
 from byoc_mlir.compiler.link import assemble, join_modules, place_contexts
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.partition.generate import declare_regions, generate_regions
+from byoc_mlir.compiler.partition.generate import declare_regions, generate_regions, uploads_of
 from byoc_mlir.compiler.partition.profitability import prune_unprofitable
 from byoc_mlir.compiler.partition.report import build_report, check_fallback
 from byoc_mlir.compiler.source import Shapes, Source, Values
@@ -318,9 +317,7 @@ def generate(build: Build) -> None:
         if code.source:
             dump_text(f"{code.symbol}.generated", lambda text=code.source: text)
     build.codes = regions.codes
-    build.uploads = Uploads.of(
-        build.codes, build.options.resident.values(), records=not build.options.profile
-    )
+    build.uploads = uploads_of(build.codes, build.options)
     build.problems += regions.problems
     build.report = build_report(build.imported, build.codes, build.problems, build.options.omitted)
     check_fallback(build.report, build.options.fallback, build.options.targets)
@@ -373,7 +370,9 @@ def link(build: Build) -> None:
         natives = [code.native for code in build.codes]
         common = [native.shared for native in natives if native.shared is not None]
         own = [native.module for native in natives]
-        join_modules(build.module, [*own, *build.uploads.modules(build.module)], common)
+        if build.uploads is not None:
+            own += build.uploads.modules(build.module)
+        join_modules(build.module, own, common)
         place_contexts(build.module, build.codes)
         profiling = _profiling() if build.options.profile else ()
         passes = (*profiling, MarkColdFunctions(), MarkVectorisedFunctions())

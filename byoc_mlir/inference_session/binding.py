@@ -14,7 +14,7 @@ from byoc_mlir.inference_session.absent import Partial
 from byoc_mlir.inference_session.model_info import type_name
 from byoc_mlir.runtime.device_array import DeviceArray, is_on_device
 from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.system.addresses import array_at
+from byoc_mlir.runtime.system.memory import array_at
 
 if TYPE_CHECKING:
     from byoc_mlir.inference_session.session import InferenceSession

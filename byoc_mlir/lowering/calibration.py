@@ -43,8 +43,7 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.libraries import load_library, resolve_symbol
-from byoc_mlir.runtime.system.openmp import OPENMP
-from byoc_mlir.runtime.system.threads import thread_clock
+from byoc_mlir.runtime.system.threads import OPENMP, thread_clock
 
 if TYPE_CHECKING:  # imported where they are measured: few models have them
     from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution

@@ -25,7 +25,7 @@ from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_functions
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
-from byoc_mlir.runtime.system.machine import target_cpu
+from byoc_mlir.runtime.system.cpu import target_cpu
 
 _FEWEST_VECTORS = 2
 """Minimum length of a row, in vectors; with shorter rows the kernel gains nothing."""

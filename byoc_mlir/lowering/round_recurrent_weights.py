@@ -18,7 +18,7 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.recurrent import RecurrentOp
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.relay_to_linalg.recurrent_product import fills_panels
-from byoc_mlir.runtime.system.machine import target_cpu
+from byoc_mlir.runtime.system.cpu import target_cpu
 
 _CACHE = 1 << 15
 """Size in bytes of L1, the smallest of x86-64 servers."""

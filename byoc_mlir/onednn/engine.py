@@ -12,7 +12,7 @@ from byoc_mlir.errors import ExecutionError
 from byoc_mlir.locks import ForkSafeLock
 from byoc_mlir.onednn.constants import CPU, IN_ORDER, Status
 from byoc_mlir.onednn.library import load_library
-from byoc_mlir.runtime.system.addresses import c_array
+from byoc_mlir.runtime.system.memory import c_array
 
 _VNNI_BITS = 0x48
 """Bits in `dnnl_cpu_isa_t`: one is set in `avx2_vnni` (0x0f), one in `avx512_core_vnni` (0x67)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_mlir.onednn.engine import check_status, engine
-from byoc_mlir.runtime.system.addresses import address_of
+from byoc_mlir.runtime.system.memory import address_of
 from byoc_mlir.tensors import Array
 
 _F32_BYTES = 4

@@ -12,8 +12,7 @@ from pathlib import Path
 from byoc_mlir.errors import BackendError
 from byoc_mlir.installed import library_in_wheel
 from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
-from byoc_mlir.runtime.system.libraries import limit_isa
-from byoc_mlir.runtime.system.openmp import prepare_openmp_environment
+from byoc_mlir.runtime.system.libraries import limit_isa, prepare_openmp_environment
 
 ENVIRONMENT_VARIABLE = "BYOC_DNNL_LIBRARY"
 """Variable with the path of the shared object to use instead of the installed one."""

@@ -10,7 +10,7 @@ from typing import Any
 from byoc_mlir.onednn.constants import Arg, Query
 from byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes
 from byoc_mlir.onednn.engine import Argument, OwnedHandle, check_status, engine
-from byoc_mlir.runtime.system.addresses import address_of, c_array
+from byoc_mlir.runtime.system.memory import address_of, c_array
 from byoc_mlir.tensors import Array
 
 KEPT = 256

@@ -13,7 +13,7 @@ from byoc_mlir.dims import Size, evaluated
 from byoc_mlir.limits import Limits, check_tensor, limited
 from byoc_mlir.locks import cached_property
 from byoc_mlir.runtime.program import Program, Step
-from byoc_mlir.runtime.system.addresses import address_of
+from byoc_mlir.runtime.system.memory import address_of
 
 
 class Call:

@@ -13,7 +13,7 @@ from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.errors import OutOfMemoryError
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.program import Array, Program
-from byoc_mlir.runtime.system.addresses import c_array
+from byoc_mlir.runtime.system.memory import c_array
 
 _empty = np.empty  # found faster than an attribute
 

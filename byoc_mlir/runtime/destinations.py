@@ -13,7 +13,7 @@ from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program
-from byoc_mlir.runtime.system.addresses import address_of
+from byoc_mlir.runtime.system.memory import address_of
 
 
 def destinations(

@@ -14,7 +14,7 @@ from byoc_mlir.abi import DEVICE_FUNCTIONS
 from byoc_mlir.errors import DeviceError, DeviceMemoryError, InvalidInputError
 from byoc_mlir.runtime import dlpack
 from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice
-from byoc_mlir.runtime.system.addresses import array_at
+from byoc_mlir.runtime.system.memory import array_at
 
 _POINTER, _STATUS, _SIZE = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 

@@ -1,4 +1,4 @@
-"""Devices of loaded programs: constants that programs share, identities, and errors."""
+"""Devices of loaded programs: identities and errors."""
 
 from __future__ import annotations
 
@@ -6,91 +6,15 @@ import ctypes
 import importlib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from byoc_mlir.errors import DeviceError, ExecutionError, IncompatibleArtifactError
-from byoc_mlir.locks import ForkSafeLock
-from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice, SharedLibrary
+from byoc_mlir.runtime.program import ProgramDevice, SharedLibrary
 from byoc_mlir.runtime.system.libraries import load_shared_library
 
 if TYPE_CHECKING:
     from byoc_mlir.runtime.device_array import DeviceFunctions
-
-
-@dataclass
-class _Upload:
-    """Constant in a device's memory."""
-
-    address: int
-    users: int = 0
-
-
-class _Uploads:
-    """Registry of the constants that the process has on devices, by device and digest.
-
-    The last program that uses a constant frees it.
-    """
-
-    def __init__(self) -> None:
-        self._lock = ForkSafeLock()
-        self._known: dict[tuple[str, str], _Upload] = {}
-
-    @contextmanager
-    def loading(self, devices: Sequence[ProgramDevice], state: Array) -> Generator[None]:
-        """Sets the addresses of constants that other programs have uploaded, and notes those that
-        the program uploads in the `with` body.
-        """
-        if not devices:
-            yield
-            return
-        with self._lock:
-            for device in devices:
-                self._set_known(device, state)
-            yield
-            for device in devices:
-                self._note(device, state)
-
-    def _set_known(self, device: ProgramDevice, state: Array) -> None:
-        for index, digest in enumerate(device.constants):
-            known = self._known.get((device.name, digest))
-            if known is not None:
-                state[device.address_slot(index)] = known.address
-
-    def _note(self, device: ProgramDevice, state: Array) -> None:
-        for index, digest in enumerate(device.constants):
-            address = int(state[device.address_slot(index)])
-            if address:  # otherwise, loading has failed
-                known = self._known.setdefault((device.name, digest), _Upload(address))
-                known.users += 1
-                state[device.owner_slot(index)] = 0
-
-    def release(self, devices: Sequence[ProgramDevice], state: Array) -> None:
-        """Prepares the end of a program: it will free the constants that no other one uses."""
-        with self._lock:
-            for device in devices:
-                for index, digest in enumerate(device.constants):
-                    known = self._known.get((device.name, digest))
-                    if known is not None:
-                        known.users -= 1
-                        if known.users == 0:
-                            del self._known[device.name, digest]
-                            state[device.owner_slot(index)] = 1
-
-
-uploads = _Uploads()
-
-
-def functions_of(
-    devices: Sequence[ProgramDevice], state: Array, code: LoadedCode
-) -> dict[str, DeviceFunctions]:
-    """Returns the functions of each device, by its name."""
-    if not devices:
-        return {}
-    from byoc_mlir.runtime.device_array import DeviceFunctions  # most programs use no device
-
-    return {device.name: DeviceFunctions(device, state, code) for device in devices}
 
 
 def library_identity(name: str, library: Path | SharedLibrary) -> str:

@@ -12,8 +12,6 @@ from byoc_mlir.boundary import boundary, translated
 from byoc_mlir.calibration import measuring
 from byoc_mlir.errors import ByocError, ExecutionError, ExportError, InvalidInputError
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
-from byoc_mlir.runtime.destinations import check_names, copied_into
-from byoc_mlir.runtime.execution.leaf import LoadedLeaf
 from byoc_mlir.runtime.execution.node import LoadedNode
 from byoc_mlir.runtime.plan import Node
 from byoc_mlir.runtime.profile import Profile
@@ -87,7 +85,7 @@ class Executable:
             OutOfMemoryError: there is no memory for the outputs, or for the arena.
         """
         try:  # a context manager takes a tenth of a small model's time
-            return self.node.run(inputs, None) if out is None else self._run_into(inputs, out)
+            return self.node.run(inputs, None) if out is None else self.node.run_into(inputs, out)
         except ByocError as error:
             error.locate("run", None)
             raise
@@ -270,15 +268,6 @@ class Executable:
         start = time.perf_counter()
         outputs = self.node.run(inputs, parts)
         return TimedRun(outputs, time.perf_counter() - start, tuple(parts))
-
-    def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
-        """Runs the model with output arrays; if the plan's root is no leaf, the results are copied
-        to them.
-        """
-        if isinstance(self.node, LoadedLeaf):
-            return self.node.run_into(inputs, out)
-        check_names(out, self.outputs)
-        return copied_into(self.node.run(inputs), out)
 
     @property
     def threads(self) -> int:

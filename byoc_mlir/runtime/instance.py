@@ -6,42 +6,30 @@ import ctypes
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from byoc_mlir.abi import ENTRY_POINTS, FOUND_SLOT, HOST_SPACE, split_status
+from byoc_mlir.abi import ENTRY_POINTS, FIND_PACKED, FOUND_SLOT, RUNTIME_FUNCTIONS, split_status
 from byoc_mlir.boundary import value_refused
 from byoc_mlir.dims import parse_size
-from byoc_mlir.errors import DeviceError, DeviceMemoryError, ExecutionError
+from byoc_mlir.errors import ExecutionError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.locks import ForkSafeLock
-from byoc_mlir.runtime import devices, packed
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.call import Call
 from byoc_mlir.runtime.context import Context, new_outputs
 from byoc_mlir.runtime.profiled import TimedPart
-from byoc_mlir.runtime.program import (
-    Array,
-    LoadedCode,
-    Program,
-    ProgramDevice,
-    Step,
-)
+from byoc_mlir.runtime.program import Array, LoadedCode, Program, Step
 from byoc_mlir.runtime.python_regions import Callbacks
-from byoc_mlir.runtime.system.addresses import address_of
 from byoc_mlir.runtime.system.forks import on_live_threads
 from byoc_mlir.runtime.system.libraries import load_own_library, load_shared_library, resolve_symbol
-from byoc_mlir.runtime.system.memory import return_freed_memory
-
-if TYPE_CHECKING:
-    from byoc_mlir.runtime.device_array import DeviceFunctions
-
-_Made = TypeVar("_Made")
+from byoc_mlir.runtime.system.memory import address_of, return_freed_memory
 
 
 class Instance:
-    """Program in the process; any number of threads may call `run`.
+    """Program in the process; any number of threads may call `run`. Programs that use a device are
+    a `DeviceInstance`.
 
     Args:
         program: the program to link and load.
@@ -52,7 +40,8 @@ class Instance:
         ExecutionError: a library or a symbol is missing, or a region cannot be loaded.
     """
 
-    _instances: weakref.WeakSet[Instance] = weakref.WeakSet()
+    instances: weakref.WeakSet[Instance] = weakref.WeakSet()
+    """All loaded programs."""
 
     def __init__(self, program: Program, limits: Limits = DEFAULT_LIMITS, *, load: bool = True):
         self.program = program
@@ -66,40 +55,17 @@ class Instance:
         self._lock = ForkSafeLock()
         self._free: list[Context] = []
         self._all: list[Context] = []
-        self._callbacks = Callbacks()
+        self._callbacks = Callbacks() if program.python_regions else None
         self._is_closed = False
         self._release: weakref.finalize[..., Any] | None = None
         self._copied_bytes = 0
         if load:
-            _with_idle_memory(self._load_program)
-
-    @property
-    def device_functions(self) -> Mapping[str, DeviceFunctions]:
-        """Returns the functions of the program's devices by name; loads the program if needed."""
-        with self._lock:
-            if self._release is None:
-                self._load_program()
-        return self._device_functions
+            self._load_program()
 
     def _load_program(self) -> None:
-        with devices.explaining_absence(self.program.devices):
-            self._link()
-            self._use_live_threads()
-            self._instances.add(self)
-            if self.program.devices:
-                self._open_first()
-
-    def _open_first(self) -> None:
-        """Opens a context, so that a device without memory for it is known when the program is
-        loaded.
-        """
-        try:
-            self._free.append(self._opened())
-        except ExecutionError:
-            if self._release is not None:
-                self._release()
-            self._release = None
-            raise
+        self._link()
+        self._use_live_threads()
+        self.instances.add(self)
 
     def _link(self) -> None:
         """Links the code, and calls the hooks `load` of the regions."""
@@ -108,34 +74,28 @@ class Instance:
         self._load, self._open, self._run, self._close, self._unload = self._functions()
         self._state = np.zeros(max(program.state_slots, 1), np.int64)
         self._state_address = int(self._state.ctypes.data)
-        with (
-            packed.counted_copies() as bytes_of_copies,
-            devices.uploads.loading(program.devices, self._state),
-        ):
-            status = self._load(self._state_address)
-            self._device_functions = devices.functions_of(
-                program.devices, self._state, self._native
-            )
-            if status:
-                self._fail_to_load(status)
-        self._copied_bytes = bytes_of_copies()
-        release = weakref.finalize(
-            self,
-            _release,
-            program.devices,
-            self._native,
-            self._close,
-            self._unload,
-            self._state,
-            self._all,
-        )
-        release.atexit = False  # the process is going away with all it has
-        try:
-            devices.check_identities(self._device_functions)
-        except DeviceError:
-            release()
-            raise
-        self._release = release
+        if FIND_PACKED in program.externals:
+            from byoc_mlir.runtime.packed import counted_copies  # programs of oneDNN share copies
+
+            with counted_copies() as bytes_of_copies:
+                self._load_regions()
+            self._copied_bytes = bytes_of_copies()
+        else:
+            self._load_regions()
+        self._release = weakref.finalize(self, *self._releasing())
+        self._release.atexit = False  # the process is going away with all it has
+
+    def _load_regions(self) -> None:
+        """Calls the hooks `load` of the regions."""
+        status = self._load(self._state_address)
+        if status:
+            self._fail_to_load(status)
+
+    def _releasing(self) -> tuple[Callable[..., None], *tuple[Any, ...]]:
+        """Returns the function that frees what the program has, with its arguments; it must not
+        refer to the instance.
+        """
+        return _release, self._native, self._close, self._unload, self._state, self._all
 
     def call(self, sizes: Mapping[str, int]) -> Call:
         """Returns the memory requirements of a call for these sizes of the program's symbols.
@@ -215,13 +175,9 @@ class Instance:
 
     @property
     def held_bytes(self) -> int:
-        """Returns the bytes of the instance's code, arenas and copies of constants, on devices
-        too.
-        """
+        """Returns the bytes of the instance's code, arenas and copies of constants."""
         program = self.program
-        arenas = program.arena_bytes + sum(device.arena_bytes for device in program.devices)
-        constants = sum(device.constant_bytes for device in program.devices)
-        return program.code.size + len(self._all) * arenas + self._copied_bytes + constants
+        return program.code.size + len(self._all) * program.arena_bytes + self._copied_bytes
 
     def close(self) -> None:
         """Frees contexts, primitives and code; no call may be running. The garbage collector does
@@ -236,13 +192,11 @@ class Instance:
     @classmethod
     def after_fork(cls) -> None:
         """Prepares all instances in a forked child."""
-        for instance in cls._instances:
-            if instance.program.devices:
-                instance._open = instance._run = devices.refuse_fork
-                if instance._release is not None:
-                    instance._release.detach()
-            else:
-                instance._use_live_threads()
+        for instance in cls.instances:
+            instance._use_in_fork()
+
+    def _use_in_fork(self) -> None:
+        self._use_live_threads()
 
     def _fail_to_load(self, status: int) -> NoReturn:
         """Raises the error for a status of `byoc_load`, and frees the code."""
@@ -273,7 +227,7 @@ class Instance:
         try:
             return self._free.pop()  # atomic, so no lock on the hot path
         except IndexError:
-            return _with_idle_memory(self._new_context)
+            return self._new_context()
 
     def _new_context(self) -> Context:
         with self._lock:
@@ -281,7 +235,10 @@ class Instance:
                 raise ExecutionError("the executable is closed; compile or load it again")
             if self._release is None:
                 self._load_program()
-            return self._idle() or self._opened()
+            try:
+                return self._free.pop()  # atomic, since calls take contexts without the lock
+            except IndexError:
+                return self._opened()
 
     def _opened(self) -> Context:
         context = Context(self.program, self._state_address)
@@ -289,30 +246,6 @@ class Instance:
         self._check(status, "open a context")
         self._all.append(context)
         return context
-
-    def close_idle(self) -> bool:
-        """Closes the contexts that no call uses, with their memory on devices; returns true if
-        there were any.
-        """
-        with self._lock:
-            closed = False
-            while (context := self._idle()) is not None:
-                self._close(self._state_address, context.slots_address)
-                self._all.remove(context)
-                closed = True
-            return closed
-
-    def _idle(self) -> Context | None:
-        """Returns a context that no call uses, which it takes; `None` if there is none."""
-        try:
-            return self._free.pop()  # atomic, since calls take contexts without the lock
-        except IndexError:
-            return None
-
-    @classmethod
-    def close_all_idle(cls) -> bool:
-        """Closes the idle contexts of all programs with devices; returns true if there were any."""
-        return any([one.close_idle() for one in tuple(cls._instances) if one.program.devices])
 
     def _functions(self) -> tuple[Callable[..., int], ...]:
         pointer = ctypes.c_void_p
@@ -330,58 +263,47 @@ class Instance:
     def _symbols(self) -> dict[str, int]:
         program = self.program
         libraries = [load_shared_library(library) for library in program.libraries]
-        symbols = {
-            name: packed.ADDRESSES.get(name) or self._resolved(name, libraries)
-            for name in program.externals
-        }
+        symbols = {name: self._resolved(name, libraries) for name in program.externals}
         for item in program.library_symbols:
             symbols[item.symbol] = resolve_symbol(item.name, [load_own_library(item.library)])
-        for region in program.python_regions:
-            symbols[region.symbol] = self._callbacks.address(region)
+        if self._callbacks is not None:
+            for region in program.python_regions:
+                symbols[region.symbol] = self._callbacks.address(region)
         return symbols
 
     def _resolved(self, name: str, libraries: Sequence[ctypes.CDLL]) -> int:
-        try:
+        if name not in RUNTIME_FUNCTIONS:
             return resolve_symbol(name, libraries)
-        except ExecutionError:
-            devices.refuse_incomplete(self.program.devices, name)
-            raise
+        from byoc_mlir.runtime.packed import ADDRESSES  # programs of oneDNN share copies
+
+        return ADDRESSES[name]
 
     def _check(self, status: int, what: str) -> None:
         if status == 0:
             return
         number, reason = split_status(status)
         region = self.program.regions[number - 1] if number else "the host function"
-        devices.fail_on_device(self._device_functions, region, what, reason)
-        cause = self._callbacks.take_error()
+        self._fail_region(region, what, reason)
+
+    def _fail_region(self, region: str, what: str, reason: int) -> NoReturn:
+        """Raises the error for a status other than success of a region."""
+        cause = None if self._callbacks is None else self._callbacks.take_error()
         detail = f": {cause}" if cause is not None else f" with status {reason}"
         raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
-
-
-def _with_idle_memory(make: Callable[[], _Made]) -> _Made:
-    """Calls a function, and once more without idle contexts if a device has too little memory."""
-    try:
-        return make()
-    except DeviceMemoryError:
-        if not Instance.close_all_idle():
-            raise
-    return make()
 
 
 def instance_of(
     program: Program, limits: Limits = DEFAULT_LIMITS, *, load: bool = True
 ) -> Instance:
     """Returns the loaded program; arguments and errors are those of `Instance`."""
-    infos = (*program.inputs, *program.outputs)
-    if all(info.space == HOST_SPACE for info in infos):
+    if not program.devices:
         return Instance(program, limits, load=load)
-    from byoc_mlir.runtime.resident import ResidentInstance  # few programs need it
+    from byoc_mlir.runtime.device_instance import device_instance  # few programs need it
 
-    return ResidentInstance(program, limits, load=load)
+    return device_instance(program, limits, load=load)
 
 
 def _release(
-    used: Sequence[ProgramDevice],
     native: LoadedCode,
     close: Callable[..., int],
     unload: Callable[..., int],
@@ -390,11 +312,9 @@ def _release(
 ) -> None:
     for context in contexts:
         close(int(state.ctypes.data), context.slots_address)
-    devices.uploads.release(used, state)
     unload(int(state.ctypes.data))
     contexts.clear()
-    if not used:  # else, arrays on the devices may need the code to free their memory
-        native.close()
+    native.close()
     return_freed_memory()
 
 

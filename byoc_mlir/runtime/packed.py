@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from byoc_mlir.abi import FIND_PACKED, FREE_PACKED, KEEP_PACKED
 from byoc_mlir.locks import ForkSafeLock
-from byoc_mlir.runtime.system.addresses import function_address
-from byoc_mlir.runtime.system.memory import drop_pages
+from byoc_mlir.runtime.system.memory import drop_pages, function_address
 
 _POINTER = ctypes.c_void_p
 _Same = ctypes.CFUNCTYPE(ctypes.c_int32, _POINTER, _POINTER)

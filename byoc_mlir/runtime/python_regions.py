@@ -11,7 +11,7 @@ from typing import cast
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.program import Array, PythonRegion
-from byoc_mlir.runtime.system.addresses import array_at, c_array, function_address
+from byoc_mlir.runtime.system.memory import array_at, c_array, function_address
 from byoc_mlir.tensors import TensorInfo
 
 _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)

@@ -19,7 +19,7 @@ from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, RequantizeOp
 from byoc_mlir.limits import in_time
-from byoc_mlir.runtime.system.machine import has_vnni
+from byoc_mlir.runtime.system.cpu import has_vnni
 from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.rewriting import constant_array, replace_op

@@ -17,7 +17,7 @@ from byoc_mlir.dialects.relay import ConstantOp, RelayOp, pool, qnn, qnn_window,
 from byoc_mlir.dialects.relay.base import sizes_of, tensor_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.elementwise import ClipOp
-from byoc_mlir.runtime.system.machine import has_vnni
+from byoc_mlir.runtime.system.cpu import has_vnni
 from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.rewriting import constant_array, erase_dead_ops
 

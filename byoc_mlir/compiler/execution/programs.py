@@ -20,8 +20,10 @@ from byoc_mlir.errors import (
     UndecidedSizeError,
 )
 from byoc_mlir.runtime.arguments import Shape
-from byoc_mlir.runtime.execution.leaf import MOST_GENERIC, LoadedLeaf
-from byoc_mlir.runtime.plan import Leaf, leaf_of
+from byoc_mlir.runtime.execution.dynamic_leaf import MOST_GENERIC, DynamicLeaf
+from byoc_mlir.runtime.execution.leaf import LoadedLeaf
+from byoc_mlir.runtime.execution.node import LoadedNode
+from byoc_mlir.runtime.plan import Leaf
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.system.forks import on_live_threads
 from byoc_mlir.tensors import TensorInfo
@@ -55,7 +57,7 @@ def compiler_imported() -> Generator[None]:
 
 
 class ModelPrograms:
-    """Programs of a model; see `runtime.execution.leaf.Programs`.
+    """Programs of a model; see `runtime.execution.dynamic_leaf.Programs`.
 
     Args:
         read: function that reads the model, when the first program is compiled.
@@ -215,7 +217,7 @@ def loaded_leaf(
     outputs: Sequence[str],
     programs: ModelPrograms,
     request: Request,
-) -> LoadedLeaf:
+) -> LoadedNode:
     """Returns the node for a model that runs as one program.
 
     The program is compiled now if its shapes are known and depend on no values. If a device has too
@@ -229,14 +231,14 @@ def loaded_leaf(
     """
     leaf = Leaf(tuple(inputs), tuple(outputs))
     if not all(info.is_static for info in inputs):
-        return LoadedLeaf(leaf, programs, request.limits, load=request.load)
+        return DynamicLeaf(leaf, programs, request.limits, load=request.load)
     shapes = {info.name: info.static_shape for info in inputs}
     try:
         program = on_live_threads(partial(programs.program, shapes))()
     except InputValuesNeededError:
-        return LoadedLeaf(leaf, programs, request.limits, load=request.load)
+        return DynamicLeaf(leaf, programs, request.limits, load=request.load)
     try:
-        return LoadedLeaf(leaf_of(program), None, request.limits, load=request.load)
+        return LoadedLeaf(program, request.limits, load=request.load)
     except DeviceMemoryError as error:
         if request.fallback == "forbid":
             raise
@@ -248,7 +250,7 @@ def loaded_leaf(
 
 def leaf_of_source(
     source: Source, options: CompileOptions, place: CachedModel | None
-) -> LoadedLeaf:
+) -> LoadedNode:
     """Returns the node for a source model that runs as one program.
 
     Args:

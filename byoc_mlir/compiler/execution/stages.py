@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
 from byoc_mlir.compiler.cache.stored_programs import StoredPrograms
 from byoc_mlir.compiler.execution.programs import ModelPrograms, leaf_of_source, loaded_leaf
-from byoc_mlir.runtime.execution.leaf import LoadedLeaf
+from byoc_mlir.runtime.execution.node import LoadedNode
 from byoc_mlir.runtime.execution.staged import LoadedStaged, taken
 from byoc_mlir.runtime.plan import Staged
 from byoc_mlir.runtime.program import Array
@@ -40,13 +40,13 @@ class ModelStages:
         self._cached = cached
         self._entry = entry
 
-    def __call__(self, number: int, arrays: _Arrays) -> LoadedLeaf:
+    def __call__(self, number: int, arrays: _Arrays) -> LoadedNode:
         """Returns the compiled segment `number`, from 0, for inputs of the shapes and types of
         `arrays`.
         """
         return self._known(number, arrays) or self._compiled(number, arrays)
 
-    def _known(self, number: int, arrays: _Arrays) -> LoadedLeaf | None:
+    def _known(self, number: int, arrays: _Arrays) -> LoadedNode | None:
         """Returns the segment from the cache, if the cached one accepts such inputs."""
         cached, entry = self._cached, self._entry
         if cached is None or entry is None or not entry.keys[number]:
@@ -58,7 +58,7 @@ class ModelStages:
         programs = ModelPrograms(lambda: self._source(number, arrays), StoredPrograms(part, known))
         return loaded_leaf(known.inputs, known.outputs, programs, cached.request)
 
-    def _compiled(self, number: int, arrays: _Arrays) -> LoadedLeaf:
+    def _compiled(self, number: int, arrays: _Arrays) -> LoadedNode:
         source, options = self._source(number, arrays)
         part = None if self._cached is None else self._cached.part(source.model)
         if part is not None:

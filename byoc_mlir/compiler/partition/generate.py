@@ -5,20 +5,23 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.abi import COMPILER
+from byoc_mlir.abi import COMPILER, HOST_SPACE
 from byoc_mlir.backends import Backend, CodegenContext, Target
 from byoc_mlir.backends.generate import RegionCode, generate_all
-from byoc_mlir.compiler.devices import Uploads
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.next_targets import hand_on
 from byoc_mlir.errors import BackendError, ByocError, FallbackForbiddenError
 from byoc_mlir.ir_dump import dump_text, located_text
 from byoc_mlir.lowering.region_calls import RegionCall, region_functions
+
+if TYPE_CHECKING:
+    from byoc_mlir.compiler.devices import Uploads
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,16 @@ def _targets(backends: Sequence[Backend], options: CompileOptions) -> Sequence[s
     return [named.get(backend.name, backend.name) for backend in backends]
 
 
-def declare_regions(module: ModuleOp, codes: Sequence[RegionCode], uploads: Uploads) -> None:
+def uploads_of(codes: Sequence[RegionCode], options: CompileOptions) -> Uploads | None:
+    """Returns the devices of the regions, and of inputs and outputs; `None` if there are none."""
+    if not options.resident and all(code.space == HOST_SPACE for code in codes):
+        return None
+    from byoc_mlir.compiler.devices import Uploads
+
+    return Uploads.of(codes, options.resident.values(), records=not options.profile)
+
+
+def declare_regions(module: ModuleOp, codes: Sequence[RegionCode], uploads: Uploads | None) -> None:
     """Replaces the bodies of compiled regions by declarations.
 
     The declarations have the attributes that calls of the region need.
@@ -99,13 +111,14 @@ def declare_regions(module: ModuleOp, codes: Sequence[RegionCode], uploads: Uplo
             native.context_slots,
             native.workspace_bytes,
             code.space,
-            uploads.slots(code),
+            () if uploads is None else uploads.slots(code),
             code.hooks,
         ).attach(declaration)
         module.body.block.insert_op_before(declaration, region)
         region.detach()
         region.erase()
-    module.body.block.add_ops(uploads.declarations())
+    if uploads is not None:
+        module.body.block.add_ops(uploads.declarations())
 
 
 def _check_compilers(module: ModuleOp, backends: Sequence[Backend]) -> None:

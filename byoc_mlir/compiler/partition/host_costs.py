@@ -13,15 +13,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from byoc_mlir.backends import Backend, CodegenContext
-from byoc_mlir.compiler.partition.alone import alone_on_host
-from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
 from byoc_mlir.dialects.relay.qnn import BYTES, RequantizeOp
 from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.recurrent import GruOp, LstmOp
 from byoc_mlir.dialects.relay.shape import hint
-from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.kernels.costs import (
     ASSUMED,
@@ -32,8 +29,9 @@ from byoc_mlir.kernels.costs import (
 from byoc_mlir.lowering.convolutions.description import convolutions
 from byoc_mlir.lowering.to_llvm.types import byte_width
 from byoc_mlir.runtime.report import RegionTimes
-from byoc_mlir.runtime.system.machine import target_cpu
+from byoc_mlir.runtime.system.cpu import target_cpu
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
+from byoc_mlir.transforms.inline_partitions import dissolve_composites
 from byoc_mlir.transforms.work import multiplications
 
 if TYPE_CHECKING:
@@ -74,14 +72,8 @@ def host_milliseconds(region: FuncOp) -> float | None:
     calibrated rate. The time of all other ops is proportional to the bytes that they move, or 0 if
     they are fused into the preceding op.
     """
-    module = alone_on_host(region)
-    with asking_of(module):
-        found = [_milliseconds(block) for block in host_blocks(module)]
-    known = [one for one in found if one is not None]
-    return sum(known) if len(known) == len(found) else None
-
-
-def _milliseconds(block: Block) -> float | None:
+    block = region.clone().body.block
+    dissolve_composites(block)
     by_kernels = _by_kernels(block)
     others = [
         op for op in block.ops if not (op in by_kernels or is_constant(op) or is_terminator(op))

@@ -8,9 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -19,17 +17,20 @@ from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends import Backend, CodegenContext, Target
 from byoc_mlir.calibration import current_calibration, measuring
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.partition.alone import alone, alone_on_host
 from byoc_mlir.compiler.partition.next_targets import hand_on
-from byoc_mlir.compiler.partition.region_times import REGIONS, Keys, find_times, keep_times
+from byoc_mlir.compiler.partition.region_times import (
+    REGIONS,
+    Compile,
+    Keys,
+    find_times,
+    keep_times,
+    measured_times,
+)
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.limits import check_time
-from byoc_mlir.runtime.instance import Instance
-from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import RegionTimes
-from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
+from byoc_mlir.transforms.inline_partitions import inline_partitions
 from byoc_mlir.transforms.prune_regions import computations, estimated_work_of, prune_regions
 from byoc_mlir.transforms.region_times import set_times
 
@@ -72,7 +73,7 @@ def prune_unprofitable(
             lambda region, name=name, judge=judge: (
                 judge(region) if region_compiler(region) == name else None
             ),
-            partial(hand_on, context=context, targets=later),
+            partial(hand_on, context=context, targets=later) if later else inline_partitions,
         )
         if pruned and later:
             judge = _judge(module, options, backends, compile_part)
@@ -234,56 +235,3 @@ def _decide(region: FuncOp, times: RegionTimes) -> str | None:
     if backend <= host:
         return None
     return f"{times.obtained} {host:.3f} ms on the host, {backend:.3f} ms on {times.backend}"
-
-
-MEASURED_SECONDS = 0.1
-MEASURED_RUNS = 10
-
-Compile = Callable[[ModuleOp], Program]
-"""Function that compiles a partitioned module."""
-
-
-def measured_times(region: FuncOp, compile_part: Compile) -> RegionTimes:
-    """Measures the latency of a region on its backend and on the host, as the shortest of several
-    runs.
-    """
-    programs = compile_part(alone(region)), compile_part(alone_on_host(region))
-    backend, host = (1e3 * seconds for seconds in _shortest(*programs))
-    return RegionTimes(str(region_compiler(region)), "measured", backend, host)
-
-
-def _shortest(*programs: Program) -> list[float]:
-    """Returns the shortest run of each program in milliseconds.
-
-    Runs of the programs are interleaved, so that load affects all of them.
-    """
-    instances = [Instance(program) for program in programs]
-    inputs = [_random(spec) for spec in programs[0].inputs]
-    try:
-        return _shortest_runs(instances, inputs)
-    finally:
-        for instance in instances:
-            instance.close()
-
-
-def _shortest_runs(instances: list[Instance], inputs: list[Array]) -> list[float]:
-    for instance in instances:
-        instance.run(inputs)
-    shortest = [float("inf")] * len(instances)
-    deadline, runs = time.perf_counter() + MEASURED_SECONDS * len(instances), 0
-    while runs < MEASURED_RUNS or time.perf_counter() < deadline:
-        check_time()
-        for index, instance in enumerate(instances):
-            start = time.perf_counter()
-            instance.run(inputs)
-            shortest[index] = min(shortest[index], time.perf_counter() - start)
-        runs += 1
-    return shortest
-
-
-def _random(spec: TensorInfo) -> np.ndarray[Any, np.dtype[Any]]:
-    """Returns random positive values, which cause no overflows or denormal results."""
-    generator = np.random.default_rng(0)
-    if spec.dtype.kind in "iub":
-        return generator.integers(0, 2, spec.static_shape).astype(spec.dtype)
-    return generator.uniform(0.5, 1.5, spec.static_shape).astype(spec.dtype)

@@ -1,4 +1,7 @@
-"""Taps of a resized axis, that is elements to read and their weights, in numpy.
+"""Taps of a resized axis, that is elements to read and their weights.
+
+The formulas work on numbers of any kind: numpy arrays, and scalars of a kernel that is generated
+for symbolic sizes.
 
 https://onnx.ai/onnx/operators/onnx__Resize.html
 """
@@ -8,26 +11,56 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from byoc_mlir.limits import check_constant
 from byoc_mlir.tensors import Array
 
+Number: TypeAlias = Any
+"""Array, or scalar of a kernel; it has Python's operators."""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Functions of one kind of numbers."""
+
+    select: Callable[[Any, Number, Number], Number]
+    """Function that returns its second operand where the condition holds, else the third."""
+    equal: Callable[[Number, float], Any]
+    maximum: Callable[[Number, float], Number]
+    abs: Callable[[Number], Number]
+    floor: Callable[[Number], Number]
+    ceil: Callable[[Number], Number]
+
+
+_OF_ARRAYS = Functions(np.where, np.equal, np.maximum, np.abs, np.floor, np.ceil)
+
 
 @dataclass(frozen=True)
 class ResizedAxis:
     """Axis to resize: its sizes, `scale` (output to input) and the part `roi` to take."""
 
-    size: int
-    new_size: int
-    scale: float
+    size: Number
+    new_size: Number
+    scale: Number
     roi: tuple[float, float] = (0.0, 1.0)
+    functions: Functions = _OF_ARRAYS
 
     @property
-    def exact_size(self) -> float:
+    def exact_size(self) -> Number:
         """Returns the new size before it was rounded."""
         return self.scale * self.size
+
+    def unless_one(self, single: Number, other: Number) -> Number:
+        """Returns `single` if the exact size is 1, else `other`."""
+        return self.functions.select(self.functions.equal(self.exact_size, 1), single, other)
+
+    @property
+    def last(self) -> Number:
+        """Returns the exact size less 1, or 1 if that is 0."""
+        return self.unless_one(1.0, self.exact_size - 1)
 
 
 @dataclass(frozen=True)
@@ -42,38 +75,35 @@ class Taps:
     outside: Array
 
 
-def _half_pixel(axis: ResizedAxis, at: Array) -> Array:
+def _half_pixel(axis: ResizedAxis, at: Number) -> Number:
     return (at + 0.5) / axis.scale - 0.5
 
 
-def _pytorch_half_pixel(axis: ResizedAxis, at: Array) -> Array:
-    return np.full_like(at, -0.5) if axis.exact_size == 1 else _half_pixel(axis, at)
+def _pytorch_half_pixel(axis: ResizedAxis, at: Number) -> Number:
+    return axis.unless_one(-0.5, _half_pixel(axis, at))
 
 
-def _half_pixel_symmetric(axis: ResizedAxis, at: Array) -> Array:
+def _half_pixel_symmetric(axis: ResizedAxis, at: Number) -> Number:
     rounding = axis.new_size / axis.exact_size
     return axis.size / 2 * (1 - rounding) + _half_pixel(axis, at)
 
 
-def _align_corners(axis: ResizedAxis, at: Array) -> Array:
-    if axis.exact_size == 1:
-        return np.zeros_like(at)
-    return at * (axis.size - 1) / (axis.exact_size - 1)
+def _align_corners(axis: ResizedAxis, at: Number) -> Number:
+    return axis.unless_one(0.0, at * (axis.size - 1) / axis.last)
 
 
-def _asymmetric(axis: ResizedAxis, at: Array) -> Array:
+def _asymmetric(axis: ResizedAxis, at: Number) -> Number:
     return at / axis.scale
 
 
-def _crop(axis: ResizedAxis, at: Array) -> Array:
+def _crop(axis: ResizedAxis, at: Number) -> Number:
     first, last = axis.roi
     length, end = last - first, axis.size - 1
-    if axis.exact_size == 1:
-        return np.full_like(at, length * end / 2 + first * end)
-    return at * length * end / (axis.exact_size - 1) + first * end
+    middle = end * length / 2 + end * first
+    return axis.unless_one(middle, at * length * end / axis.last + end * first)
 
 
-COORDINATES: Mapping[str, Callable[[ResizedAxis, Array], Array]] = {
+COORDINATES: Mapping[str, Callable[[ResizedAxis, Number], Number]] = {
     "align_corners": _align_corners,
     "asymmetric": _asymmetric,
     "half_pixel": _half_pixel,
@@ -83,25 +113,24 @@ COORDINATES: Mapping[str, Callable[[ResizedAxis, Array], Array]] = {
 }
 """Functions that return the input coordinate of each output element."""
 
-ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
-    "ceil": np.ceil,
-    "floor": np.floor,
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+ROUNDINGS: Mapping[str, Callable[[Functions, Number], Number]] = {
+    "ceil": lambda of, x: of.ceil(x),
+    "floor": lambda of, x: of.floor(x),
+    "round_prefer_ceil": lambda of, x: of.floor(x + 0.5),
+    "round_prefer_floor": lambda of, x: of.ceil(x - 0.5),
 }
 
 METHODS = ("nearest", "linear", "cubic")
 
 
-def _cubic(distance: Array, alpha: float) -> Array:
-    x = np.abs(distance)
-    near = ((alpha + 2) * x - (alpha + 3)) * x * x + 1
-    far = ((alpha * x - 5 * alpha) * x + 8 * alpha) * x - 4 * alpha
-    return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
-
-
-def _linear(distance: Array) -> Array:
-    return np.clip(1 - np.abs(distance), 0, None)
+def weight(of: Functions, distance: Number, method: str, alpha: float) -> Number:
+    """Returns the weight of an element at a distance, by a method except `nearest`."""
+    x = of.abs(distance)
+    if method == "linear":
+        return of.maximum(1 - x, 0)
+    near = (x * (alpha + 2) - (alpha + 3)) * x * x + 1
+    far = ((x * alpha - 5 * alpha) * x + 8 * alpha) * x - 4 * alpha
+    return of.select(x <= 1, near, of.select(x < 2, far, 0))
 
 
 def taps(
@@ -133,12 +162,11 @@ def taps(
     if coordinates == "tf_crop_and_resize":
         outside = (source < 0) | (source > axis.size - 1)
     if method == "nearest":
-        positions = ROUNDINGS[rounding](source)[:, None]
+        positions = ROUNDINGS[rounding](axis.functions, source)[:, None]
         weights = np.ones_like(positions)
     else:
         positions = np.floor(source)[:, None] + np.arange(first, 2 - first)
-        distance = (positions - source[:, None]) * stretch
-        weights = _cubic(distance, alpha) if method == "cubic" else _linear(distance)
+        weights = weight(axis.functions, (positions - source[:, None]) * stretch, method, alpha)
         if exclude_outside:
             weights *= (positions >= 0) & (positions < axis.size)
         if antialias or exclude_outside:

@@ -43,7 +43,7 @@ from byoc_mlir.lowering.convolutions.description import (
     described,
 )
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
-from byoc_mlir.runtime.system.machine import target_cpu
+from byoc_mlir.runtime.system.cpu import target_cpu
 
 _PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
 

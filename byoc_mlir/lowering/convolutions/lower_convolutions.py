@@ -46,7 +46,7 @@ from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_function
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
-from byoc_mlir.runtime.system.machine import target_cpu
+from byoc_mlir.runtime.system.cpu import target_cpu
 
 _CYCLES = 2
 """Cycles for an element: it is read and written, and channels are interleaved."""

@@ -21,7 +21,7 @@ from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.integer_products.chain import chain_of, product_of
 from byoc_mlir.lowering.integer_products.emit import ProductWriter, gemms_of
 from byoc_mlir.lowering.kernel_calls import move_functions
-from byoc_mlir.runtime.system.machine import target_cpu
+from byoc_mlir.runtime.system.cpu import target_cpu
 
 
 @dataclass(frozen=True)

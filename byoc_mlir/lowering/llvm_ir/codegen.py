@@ -28,9 +28,8 @@ from byoc_mlir.ir_dump import dump_text
 from byoc_mlir.limits import check_time
 from byoc_mlir.lowering.llvm_ir.parts import cut
 from byoc_mlir.lowering.llvm_ir.translate import translate_module, translate_part
-from byoc_mlir.runtime.system.cpu import Cpu, compiler_features_up_to
+from byoc_mlir.runtime.system.cpu import Cpu, compiler_features_up_to, other_machine
 from byoc_mlir.runtime.system.forks import llvm_at_work
-from byoc_mlir.runtime.system.machine import other_machine
 from byoc_mlir.runtime.system.threads import available_threads, starts
 
 _Item = TypeVar("_Item")

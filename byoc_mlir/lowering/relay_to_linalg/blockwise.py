@@ -36,7 +36,7 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
 from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows
 from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ManyRows
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
-from byoc_mlir.runtime.system.machine import has_vnni, target_cpu
+from byoc_mlir.runtime.system.cpu import has_vnni, target_cpu
 
 _FEW_ROWS = 4
 

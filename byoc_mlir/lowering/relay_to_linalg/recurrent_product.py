@@ -32,7 +32,7 @@ from byoc_mlir.lowering.pack_weights import panels
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
-from byoc_mlir.runtime.system.machine import target_cpu
+from byoc_mlir.runtime.system.cpu import target_cpu
 
 TILE_ROWS = 4
 """Batch entries that share the loads of the weight."""

@@ -1,13 +1,13 @@
 """Tables of a resized axis: constants, or computed at run time for symbolic sizes.
 
-The kernel computes the same as `dialects.relay.resampling` does with numpy, in the same order.
+The kernel has the formulas of `dialects.relay.resampling`.
 """
 
 from __future__ import annotations
 
 import math as pymath
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import methodcaller
 
 from xdsl.dialects import math
 from xdsl.dialects.builtin import f64, i1, i64
@@ -16,6 +16,13 @@ from xdsl.ir import Attribute, SSAValue
 from byoc_mlir.dialects.relay.base import sizes_of, tensor_of
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.image import ResizeOp
+from byoc_mlir.dialects.relay.resampling import (
+    COORDINATES,
+    ROUNDINGS,
+    Functions,
+    ResizedAxis,
+    weight,
+)
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
 from byoc_mlir.dims import Size, largest
 from byoc_mlir.errors import UndecidedSizeError
@@ -24,6 +31,14 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 
 _CROP = "tf_crop_and_resize"
 """Coordinates within a region."""
+
+
+def _functions(k: Kernel) -> Functions:
+    """Returns functions of the kernel's scalars, which emit ops."""
+    kinds = (math.AbsFOp, math.FloorOp, math.CeilOp)
+    return Functions(
+        k.select, Num.equals, Num.max, *(methodcaller("unary", kind) for kind in kinds)
+    )
 
 
 @dataclass(frozen=True)
@@ -79,7 +94,7 @@ class _Axis:
             is_outside = (source < 0) | (source > self._number(k, self._size) - 1)
             outside[place] = is_outside if crops else k.constant(0, i1)
             if self._op.method.data == "nearest":
-                element = _ROUNDINGS[self._op.rounding_method.data](source)
+                element = ROUNDINGS[self._op.rounding_method.data](_functions(k), source)
                 positions[place, 0], weights[place, 0] = self._clamped(element), 1.0
             else:
                 self._write_taps(k, place, source, positions, weights)
@@ -113,9 +128,9 @@ class _Axis:
 
     def _source(self, k: Kernel, at: Num) -> Num:
         """Emits the position in the data of an element of the result."""
-        scale, size = self._scale_factor(k), self._number(k, self._size)
-        place = _ResultElement(k, at, size, self._number(k, self._new_size), scale, self._part)
-        return _COORDINATES[self._op.coordinate_transformation_mode.data](place)
+        size, new_size = self._number(k, self._size), self._number(k, self._new_size)
+        axis = ResizedAxis(size, new_size, self._scale_factor(k), self._part, _functions(k))
+        return COORDINATES[self._op.coordinate_transformation_mode.data](axis, at)
 
     def _clamped(self, position: Num) -> Num:
         """Emits a position clamped to the data."""
@@ -157,83 +172,9 @@ class _Axis:
     def _tap(self, k: Kernel, source: Num, tap: Num) -> tuple[Num, Num]:
         """Emits the position and the weight of a tap."""
         position = source.unary(math.FloorOp) + (tap + self._first).to(f64)
-        weight = self._weight(k, (position - source) * self._stretch)
+        distance, alpha = (position - source) * self._stretch, self._op.cubic_alpha.value.data
+        own = weight(_functions(k), distance, self._op.method.data, alpha)
         if not self._op.exclude_outside.value.data:
-            return position, weight
+            return position, own
         inside = (position >= 0) & (position < self._number(k, self._size))
-        return position, k.select(inside, weight, 0)
-
-    def _weight(self, k: Kernel, distance: Num) -> Num:
-        x = distance.unary(math.AbsFOp)
-        if self._op.method.data == "linear":
-            return (1 - x).max(0)
-        a = self._op.cubic_alpha.value.data
-        near = ((x * (a + 2)) - (a + 3)) * x * x + 1
-        far = ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
-        return k.select(x <= 1, near, k.select(x < 2, far, 0))
-
-
-@dataclass(frozen=True)
-class _ResultElement:
-    """Element of the result, with the sizes of its axis, as `f64` values."""
-
-    k: Kernel
-    at: Num
-    size: Num
-    new_size: Num
-    scale: Num
-    part: tuple[float, float]
-
-    @property
-    def exact_size(self) -> Num:
-        """Emits the new size before rounding."""
-        return self.scale * self.size
-
-    def unless_one(self, single: Num | float, other: Num) -> Num:
-        """Emits `single` where the exact size is 1, else `other`."""
-        return self.k.select(self.exact_size.equals(1), single, other)
-
-
-def _half_pixel(place: _ResultElement) -> Num:
-    return (place.at + 0.5) / place.scale - 0.5
-
-
-def _pytorch_half_pixel(place: _ResultElement) -> Num:
-    return place.unless_one(-0.5, _half_pixel(place))
-
-
-def _half_pixel_symmetric(place: _ResultElement) -> Num:
-    rounding = place.new_size / place.exact_size
-    return place.size / 2 * (1 - rounding) + _half_pixel(place)
-
-
-def _align_corners(place: _ResultElement) -> Num:
-    return place.unless_one(0.0, place.at * (place.size - 1) / (place.exact_size - 1))
-
-
-def _asymmetric(place: _ResultElement) -> Num:
-    return place.at / place.scale
-
-
-def _crop(place: _ResultElement) -> Num:
-    first, last = place.part
-    length, end = last - first, place.size - 1
-    middle = end * length / 2 + end * first
-    return place.unless_one(middle, place.at * length * end / (place.exact_size - 1) + end * first)
-
-
-_COORDINATES: Mapping[str, Callable[[_ResultElement], Num]] = {
-    "align_corners": _align_corners,
-    "asymmetric": _asymmetric,
-    "half_pixel": _half_pixel,
-    "half_pixel_symmetric": _half_pixel_symmetric,
-    "pytorch_half_pixel": _pytorch_half_pixel,
-    _CROP: _crop,
-}
-
-_ROUNDINGS: Mapping[str, Callable[[Num], Num]] = {
-    "ceil": lambda x: x.unary(math.CeilOp),
-    "floor": lambda x: x.unary(math.FloorOp),
-    "round_prefer_ceil": lambda x: (x + 0.5).unary(math.FloorOp),
-    "round_prefer_floor": lambda x: (x - 0.5).unary(math.CeilOp),
-}
+        return position, k.select(inside, own, 0)

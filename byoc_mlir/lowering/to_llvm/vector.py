@@ -35,7 +35,7 @@ from byoc_mlir.lowering.to_llvm.arith import fastmath
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, float_constant
 from byoc_mlir.lowering.to_llvm.memref import element_address, memref_type
 from byoc_mlir.lowering.to_llvm.types import byte_width, convert_type
-from byoc_mlir.runtime.system.machine import target_cpu
+from byoc_mlir.runtime.system.cpu import target_cpu
 
 _DOT = "llvm.x86.avx512bf16.dpbf16ps.512"
 _LANES = 16

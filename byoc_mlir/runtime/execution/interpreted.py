@@ -26,7 +26,7 @@ class LoadedInterpreted(LoadedNode):
     """Part of a model with the interpreter that runs it."""
 
     def __init__(self, part: Interpreted, interpreter: Interpreter):
-        super().__init__((), part.outputs)
+        self.inputs, self.outputs = (), part.outputs
         self._part = part
         self._interpreter = interpreter
 

@@ -76,7 +76,7 @@ class LoadedLoop(LoadedNode):
         compile: BodyCompiler | None,
         body: LoadedNode | None = None,
     ):
-        super().__init__((), loop.outputs)
+        self.inputs, self.outputs = (), loop.outputs
         self._loop = loop
         self._changing = {name: set(axes) for name, axes in changing.items()}
         self._compile = compile

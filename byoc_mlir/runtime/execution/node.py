@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from byoc_mlir.errors import ExportError, ShapesNeededError
 from byoc_mlir.runtime.arguments import Inputs, Shape
+from byoc_mlir.runtime.destinations import check_names, copied_into
 from byoc_mlir.runtime.plan import Node
 from byoc_mlir.runtime.profiled import TimedPart
 from byoc_mlir.tensors import Array, TensorInfo
@@ -22,9 +23,8 @@ Step: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 class LoadedNode(ABC):
     """Node of a plan with its native code. Any number of threads may run it."""
 
-    def __init__(self, inputs: tuple[TensorInfo, ...], outputs: tuple[str, ...]):
-        self.inputs = inputs
-        self.outputs = outputs
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[str, ...]
 
     @property
     def is_complete(self) -> bool:
@@ -34,6 +34,15 @@ class LoadedNode(ABC):
     @abstractmethod
     def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
         """Returns the outputs by name. Errors are those of `Executable.run`."""
+
+    def run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
+        """Runs the node, and writes the outputs that `out` names into its arrays.
+
+        Raises:
+            InvalidInputError: an array does not fit the output.
+        """
+        check_names(out, self.outputs)
+        return copied_into(self.run(inputs), out)
 
     def to_device(self, inputs: Named) -> dict[str, Any]:
         """Copies inputs to the memory in which the node takes them; errors are those of

@@ -44,7 +44,7 @@ class LoadedStaged(LoadedNode):
         compile: StageCompiler | None,
         stages: Mapping[int, LoadedNode],
     ):
-        super().__init__(model.inputs, model.outputs)
+        self.inputs, self.outputs = model.inputs, model.outputs
         self._model = model
         self._arguments = Arguments(model.inputs)
         self._names = [info.name for info in model.inputs]

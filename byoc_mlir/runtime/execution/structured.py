@@ -34,7 +34,7 @@ class LoadedStructured(LoadedNode):
     def __init__(
         self, model: Structured, compile: StructureCompiler, only: LoadedNode | None = None
     ):
-        super().__init__(model.inputs, tuple(model.kinds))
+        self.inputs, self.outputs = model.inputs, tuple(model.kinds)
         self._model = model
         self._arguments = Arguments(model.inputs)
         self._structured = [

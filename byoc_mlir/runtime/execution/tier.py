@@ -75,7 +75,7 @@ class LoadedTier(LoadedNode):
         answer: Answer,
         compilation: BackgroundCompilation,
     ):
-        super().__init__(tuple(inputs), tuple(outputs))
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self._arguments = Arguments(self.inputs)
         self._answer: Answer | None = answer
         self._compilation = compilation

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ParamSpec, TypeVar, cast
 
 from byoc_mlir.locks import ForkSafeLock
-from byoc_mlir.runtime.system.openmp import loaded_openmp
+from byoc_mlir.runtime.system.threads import loaded_openmp
 
 llvm_at_work = threading.RLock()
 """Lock that is held while threads are inside of LLVM without llvmlite's lock."""

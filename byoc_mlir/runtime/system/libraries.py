@@ -14,7 +14,29 @@ from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
 from byoc_mlir.installed import library_in_wheel
 from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.openmp import OPENMP, prepare_openmp_environment
+from byoc_mlir.runtime.system.overload import watch_spinning
+from byoc_mlir.runtime.system.threads import OPENMP, loaded_openmp
+
+OPENMP_SPINS = 2000
+"""Number of spins of a waiting OpenMP thread: about as long as the serial code between two parallel
+loops. With ten times as many, runs are very slow under load: a spinning thread may occupy the core
+of the preempted thread for which it waits."""
+
+
+def prepare_openmp_environment() -> None:
+    """Sets environment variables that OpenMP reads when its library loads; variables that the user
+    has set take precedence.
+
+    A thread without work spins for a moment (long enough for the next loop of the same run) and
+    then sleeps, so that other processes on the same cores do not stall every run. If another
+    package has loaded the library already, its threads are watched instead.
+    """
+    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}.isdisjoint(os.environ):
+        return
+    os.environ["GOMP_SPINCOUNT"] = str(OPENMP_SPINS)
+    openmp = loaded_openmp()
+    if openmp is not None:
+        watch_spinning(openmp)
 
 
 @cache

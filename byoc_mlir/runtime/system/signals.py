@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from byoc_mlir.runtime.system.libraries import load_library
-from byoc_mlir.runtime.system.openmp import OPENMP
+from byoc_mlir.runtime.system.threads import OPENMP
 
 HELD = frozenset(signal.valid_signals()) - {
     signal.SIGABRT,

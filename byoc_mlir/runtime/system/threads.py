@@ -1,7 +1,8 @@
-"""Threads: how many a process may use, and a clock of one thread."""
+"""Threads: how many a process may use, the library of the parallel ones, and a clock of one."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
@@ -11,6 +12,9 @@ from pathlib import Path
 
 from byoc_mlir.errors import ByocError
 from byoc_mlir.limits import Limits
+
+OPENMP = "libgomp.so.1"
+"""OpenMP runtime that compiled code uses."""
 
 _CGROUP_V2 = Path("/sys/fs/cgroup/cpu.max")
 _CGROUP_V1 = Path("/sys/fs/cgroup/cpu")
@@ -52,6 +56,14 @@ def run_beside(one: Callable[[], object], other: Callable[[], object]) -> None:
         other()
     finally:
         thread.join()
+
+
+def loaded_openmp() -> ctypes.CDLL | None:
+    """Returns the OpenMP runtime if the process has loaded it."""
+    try:
+        return ctypes.CDLL(OPENMP, mode=os.RTLD_NOLOAD)
+    except OSError:
+        return None
 
 
 def check_threads(threads: object, limits: Limits) -> None:

@@ -11,7 +11,7 @@ from concepts import run_counts
 pytestmark = pytest.mark.xdist_group("cold_start")  # one process counts for all
 
 MOST: Mapping[str, int] = {
-    "files that run": 53,
+    "files that run": 41,  # 40 if no region stays on a backend
     "modules of byoc_mlir loaded": 448,
     "modules loaded": 930,  # with the example backends
 }

@@ -18,8 +18,8 @@ from fakenpu.control import Control, Fault
 import byoc_mlir
 from byoc_mlir.compiler.request import Fallback
 from byoc_mlir.errors import DeviceError, DeviceMemoryError
+from byoc_mlir.runtime.device_instance import DeviceInstance
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.testing.networks import mlp3
 from byoc_mlir.testing.reference import random_inputs
 
@@ -105,7 +105,7 @@ def test_memory_on_devices_counts() -> None:
     with compiled(model, "fakenpu") as executable:
         program = executable.program
     (device,) = program.devices
-    instance = Instance(program)
+    instance = DeviceInstance(program)
     before = instance.held_bytes
     assert before >= device.constant_bytes + device.arena_bytes > device.constant_bytes > 0
     assert instance.close_idle()

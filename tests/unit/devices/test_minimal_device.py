@@ -21,7 +21,7 @@ from byoc_mlir.backends.c_function import c_function
 from byoc_mlir.devices import Device, register_device
 from byoc_mlir.devices.registry import identity_of
 from byoc_mlir.errors import DeviceError
-from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.runtime.instance import instance_of
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs
 from byoc_mlir.tools.commands.doctor import findings
@@ -137,7 +137,7 @@ def test_a_function_that_the_library_lacks_is_named() -> None:
         program = executable.program
     needing = replace(program, externals=(*program.externals, "fakenpu_missing"))
     with pytest.raises(DeviceError, match=r"the library .*libfakenpu.so lacks fakenpu_missing"):
-        Instance(needing)
+        instance_of(needing)
 
 
 def test_a_file_for_a_device_whose_library_is_lost_says_why(

@@ -113,7 +113,7 @@ with byoc_mlir.compile({str(path)!r}, threads=1, cache={str(tmp_path / "cache")!
 """
     assert _printed(script) == "16.0\n[]\nLoadedTier\n"
     again = "    print(executable.report().compile_seconds[0][0])\n"
-    assert _printed(script + again) == "16.0\n[]\nLoadedLeaf\ncache\n"
+    assert _printed(script + again) == "16.0\n[]\nDynamicLeaf\ncache\n"
 
 
 def test_sizes_that_come_with_values(tmp_path: Path) -> None:

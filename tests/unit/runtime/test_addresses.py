@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from byoc_mlir.runtime.system.addresses import address_of
+from byoc_mlir.runtime.system.memory import address_of
 
 
 def _read_only() -> np.ndarray[Any, Any]:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from byoc_mlir.runtime.system.libraries import load_library
-from byoc_mlir.runtime.system.openmp import OPENMP, SleepingTeam, Watcher
+from byoc_mlir.runtime.system.overload import SleepingTeam, Watcher
+from byoc_mlir.runtime.system.threads import OPENMP
 
 _LOADED_FIRST = """
 import ctypes, os, threading

@@ -22,7 +22,7 @@ class _Segment(LoadedNode):
     """Mock of a compiled segment."""
 
     def __init__(self, output: str):
-        super().__init__((), (output,))
+        self.inputs, self.outputs = (), (output,)
         self.is_closed = False
 
     def run(self, inputs: Any, parts: Any = None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from byoc_mlir.dialects.relay.evaluate.elementwise import (
     rounded,
 )
 from byoc_mlir.numpy_ops import activation, normalization, reduction
-from byoc_mlir.numpy_ops.precision import limit, widened
+from byoc_mlir.numpy_ops.precision import widened
 from byoc_mlir.tensors import Array
 
 
@@ -73,14 +73,11 @@ def _log_softmax(op: reduce.LogSoftmaxOp, data: Array) -> Array:
     return rounded(activation.log_softmax, data, axis=op.positive_axis)
 
 
-def _reduced(function: reduction.Reduction, empty: float) -> Evaluator:
+def _reduced(function: reduction.Reduction) -> Evaluator:
     def apply(op: reduce.ReduceOp, data: Array) -> Array:
         if not op.axes:
             return data
-        shape = shape_of(op.output)
-        if data.size == 0:
-            return np.full(shape, limit(empty, data.dtype), data.dtype)
-        return rounded(function, data, axes=tuple(op.axes)).reshape(shape)
+        return rounded(function, data, axes=tuple(op.axes)).reshape(shape_of(op.output))
 
     return apply
 
@@ -118,10 +115,10 @@ FUNCTIONS: dict[type[RelayOp], Evaluator] = {
     reduce.ArgmaxOp: _arg(reduction.argmax),
     reduce.ArgminOp: _arg(reduction.argmin),
     reduce.LogSoftmaxOp: _log_softmax,
-    reduce.MaxOp: _reduced(reduction.largest, -np.inf),
-    reduce.MeanOp: _reduced(reduction.mean, np.nan),
-    reduce.MinOp: _reduced(reduction.smallest, np.inf),
-    reduce.ProdOp: _reduced(reduction.product, 1.0),
+    reduce.MaxOp: _reduced(reduction.largest),
+    reduce.MeanOp: _reduced(reduction.mean),
+    reduce.MinOp: _reduced(reduction.smallest),
+    reduce.ProdOp: _reduced(reduction.product),
     reduce.SoftmaxOp: _softmax,
-    reduce.SumOp: _reduced(reduction.total, 0.0),
+    reduce.SumOp: _reduced(reduction.total),
 }
