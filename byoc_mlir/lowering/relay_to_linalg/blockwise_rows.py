@@ -35,7 +35,7 @@ class FewRows(BlockwiseWriter):
     @property
     def starts(self) -> SSAValue:
         """Returns the buffer of the sums with which blocks start."""
-        return self.further[0]
+        return self.memory[1]
 
     def order_data(self, first: Index, count: Index) -> None:
         """Emits the order of the data, and the sums that take the zero points into account."""
