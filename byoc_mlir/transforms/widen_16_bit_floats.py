@@ -16,15 +16,24 @@ from byoc_mlir.dialects.relay.elementwise import CastOp, FloatUnaryOp
 from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.rewriting import place_after
 
-_EXACT = frozenset(
+_FOLLOWING = frozenset(
     {
         *("reshape", "transpose", "squeeze", "expand_dims", "broadcast_to", "concatenate", "split"),
-        *("strided_slice", "nn.pad", "take", "gather", "gather_nd", "where"),
-        *("negative", "abs", "maximum", "minimum", "max", "min", "nn.relu"),
-        *(f"nn.{kind}_pool{rank}d" for kind in ("max", "global_max") for rank in (1, 2, 3)),
+        *("strided_slice", "nn.pad", "take", "gather", "gather_nd"),
+        *("negative", "abs", "max", "min", "nn.relu"),
+        *(
+            f"nn.{kind}_pool{rank}d"
+            for kind in ("max", "global_max", "avg", "global_avg")
+            for rank in (1, 2, 3)
+        ),
     }
 )
-"""Ops whose results are elements of their inputs, possibly negated."""
+"""Ops that are computed in `f32` if all their inputs are: they return elements of their inputs,
+possibly negated, or sums in `f32`, rounded once."""
+
+_CHOOSING = frozenset({"maximum", "minimum", "where"})
+"""Ops that are computed in `f32` if an input is `f32` or has been widened: they return one of two
+elements."""
 
 _ROUNDED = frozenset(
     {
@@ -33,7 +42,6 @@ _ROUNDED = frozenset(
         *("nn.leaky_relu", "nn.prelu", "nn.bias_add", "nn.batch_norm", "nn.layer_norm"),
         *("nn.dense", "nn.matmul", "nn.lstm", "nn.gru"),
         *(f"nn.conv{rank}d{kind}" for rank in (1, 2, 3) for kind in ("", "_transpose")),
-        *(f"nn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
     }
 )
 """Ops that are computed in `f32`, besides each `FloatUnaryOp`. Ops that separate close values, such
@@ -96,9 +104,11 @@ class _Widener:
 
     def _is_widened(self, op: Operation) -> bool:
         halves = [value for value in op.operands if value in self._types or _is_half(value)]
-        if relay_name(op) in _EXACT:
-            known = [value for value in halves if not isinstance(value.owner, ConstantOp)]
+        known = [value for value in halves if not isinstance(value.owner, ConstantOp)]
+        if relay_name(op) in _FOLLOWING:
             return bool(known) and all(value in self._types for value in known)
+        if relay_name(op) in _CHOOSING:
+            return any(value in self._types or (value, f32) in self._casts for value in known)
         return bool(halves) and _is_rounded(op)
 
     def _widen(self, op: Operation) -> None:

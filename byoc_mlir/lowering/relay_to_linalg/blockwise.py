@@ -34,7 +34,7 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     BlockwiseWriter,
 )
 from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows
-from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ManyRows
+from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ACCUMULATORS, ManyRows
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.runtime.system.cpu import has_vnni, target_cpu
 
@@ -106,7 +106,7 @@ def _kernel(
         results.append(tensor_of(i8, [rows, gemm.steps]))
         results += [tensor_of(f32, [rows, blocks])] * 2
     else:
-        results.append(tensor_of(f32, [rows, gemm.steps]))
+        results.append(tensor_of(f32, [rows + ACCUMULATORS, gemm.steps]))
         if gemm.few_rows:
             results.append(TensorType(f32, [gemm.few_rows, blocks, gemm.form.lanes]))
     types = tuple(host.buffer_type(type_) for type_ in (*(v.type for v in operands), *results))
@@ -160,26 +160,27 @@ class _Calls:
         """
         code, gemm = self.code, self._gemm
         call = partial(self._call, kind, rows)
-        if issubclass(kind, ManyRows):
-            with code.parallel([gemm.rows], cycles=usual_rows * gemm.steps) as (row,):
-                call(0, row, 1)
-        else:
+        if issubclass(kind, FewRows):
             call(0, 0, gemm.rows)
+        else:
+            work = usual_rows * gemm.steps
+            with code.parallel([gemm.rows], [ACCUMULATORS], cycles=work) as (row,):
+                call(0, row, self._count(gemm.rows, row, ACCUMULATORS))
         tile = kind.TILE_UNITS
         full = gemm.units - gemm.units % tile
         work = usual_rows * gemm.units * gemm.steps / ASSUMED.block_products
         if work >= ASSUMED.parallel_cycles and full > PANEL:
             with code.parallel([full], [PANEL], cycles=work) as (first,):
-                call(tile, first, self._count(full, first))
+                call(tile, first, self._count(full, first, PANEL))
         elif full:
             with code.loop(full, step=PANEL) as loop:
-                call(tile, loop.counter, self._count(full, loop.counter))
+                call(tile, loop.counter, self._count(full, loop.counter, PANEL))
         if full < gemm.units:
             call(1, full, gemm.units - full)
 
-    def _count(self, full: int, first: SSAValue) -> Index:
+    def _count(self, full: Size, first: SSAValue, most: int) -> Index:
         left = self.code.add_index(full, self.code.scale_index(first, -1))
-        return self.code.minimum(left, PANEL)
+        return self.code.minimum(left, most)
 
     def _call(
         self, kind: type[BlockwiseWriter], rows: int | None, tile: int, first: Index, count: Index

@@ -75,7 +75,7 @@ class FewRowsOfBytes(RoundedRows, FewRows):
                 [self.plus(self.times(unit, form.bytes), at) for unit in pair] for pair in pairs
             ]
             for place in itertools.chain(*places):
-                self._prefetch(self.plus(place, ahead))
+                self.prefetch(self.plus(place, ahead))
             packed = [[self._codes(place) for place in pair] for pair in places]
             joined = [self._joined(first, second, self._bytes) for first, second in packed]
             codes = [self.codes_in(one) for one in joined]
@@ -121,12 +121,6 @@ class FewRowsOfBytes(RoundedRows, FewRows):
         half = VectorType(f32, [self.form.lanes // GROUP])
         lower, upper = (self.repeated(self.code.load(buffer, unit), half) for unit in pair)
         return self._joined(lower, upper, self._totals)
-
-    def _prefetch(self, at: Index) -> None:
-        """Emits the prefetch of codes, since the codes of a unit are too few for the processor's
-        own prefetches.
-        """
-        self.code.add(host.PrefetchOp(self.bytes, self.code.index(at)))
 
     def _codes(self, at: Index) -> SSAValue:
         """Emits the load of a chunk of codes."""

@@ -67,12 +67,12 @@ class RoundedRows(BlockwiseWriter):
     @property
     def starts(self) -> SSAValue:
         """Returns the buffer of the values with which blocks start."""
-        return self.further[0]
+        return self.memory[1]
 
     @property
     def factors(self) -> SSAValue:
         """Returns the buffer of the scales."""
-        return self.further[1]
+        return self.memory[2]
 
     def narrow(self, sum_type: VectorType[IntegerType]) -> VectorType[IntegerType]:
         """Returns the type of the sums to which int8 products are added first."""

@@ -1,9 +1,9 @@
 """Kernels of GEMMs with blockwise quantised weights of a few bits.
 
 They read weights as ONNX stores them: the codes of a unit follow each other, and a byte holds the
-codes of neighbouring elements. So weights are never copied. Instead, the data is put in the order
-in which a vector of bytes gives the codes: first the elements of the low bits of all lanes, then
-those of the next bits.
+codes of neighbouring elements. So weights are never copied. Instead, where steps are lanes, the data
+is put in the order in which a vector of bytes gives the codes: first the elements of the low bits of
+all lanes, then those of the next bits.
 """
 
 from __future__ import annotations
@@ -155,11 +155,11 @@ class BlockwiseWriter(ABC):
 
     Its buffers are dense: data `[rows, steps]`, codes `[units, blocks, bytes]`, scales `[units,
     blocks]`, zero points of the same shape or `[1, 1]`, the result `[rows, units]`, and `MEMORY`,
-    of which the first is for the data in the order of the codes `[rows, steps]`.
+    of which the first, if any, is for the data in the order of the codes `[rows, steps]`.
     """
 
     NAME: ClassVar[str]
-    MEMORY: ClassVar[Sequence[Attribute]] = (f32,)
+    MEMORY: ClassVar[Sequence[Attribute]] = ()
     """Elements of each further buffer."""
     CHUNK_BYTES: ClassVar[int | None] = None
     """Most bytes of a chunk; `None` for as many as a register has `f32`."""
@@ -177,14 +177,17 @@ class BlockwiseWriter(ABC):
         self.form = replace(form, vector_lanes=self.CHUNK_BYTES or form.vector_lanes)
         self.unit_lanes = form.vector_lanes
         self.sizes = sizes
-        self.data, self.bytes, self.scales, self.zeros, self.output, *memory = buffers
-        self.ordered, *self.further = memory
+        self.data, self.bytes, self.scales, self.zeros, self.output, *self.memory = buffers
         self.numbers = VectorType(f32, [self.form.lanes])
         self.zero = code.emit(splat(0.0, self.numbers))
 
-    @abstractmethod
+    @property
+    def ordered(self) -> SSAValue:
+        """Returns the buffer of the data in the order of the codes."""
+        return self.memory[0]
+
     def order_data(self, first: Index, count: Index) -> None:
-        """Emits the preparation of the data of some rows."""
+        """Emits the preparation of the data of some rows; there is none without `MEMORY`."""
 
     @abstractmethod
     def panel(self, first: Index, count: Index, tile: int) -> None:

@@ -37,7 +37,8 @@ class ManyRows(BlockwiseWriter):
 
     NAME = "many"
     TILE_UNITS = PANEL
-    UNPACKED_STEPS: ClassVar[int] = 512
+    MEMORY = (f32,)
+    UNPACKED_STEPS: ClassVar[int] = 256
     """Steps that are unpacked at a time, unless a block has more."""
     UNPACKED: ClassVar[Attribute] = f32
     """Element of the unpacked weights."""
@@ -58,14 +59,30 @@ class ManyRows(BlockwiseWriter):
         return VectorType(i32, [self.unit_lanes])
 
     def order_data(self, first: Index, count: Index) -> None:
-        """Emits the order of the data."""
-        code, form = self.code, self.form
-        steps = self.times(self.sizes.blocks, form.block)
-        start, chunks = self.times(first, steps), form.block // form.chunk
-        with code.loop(self.times(self.times(count, self.sizes.blocks), chunks)) as loop:
-            at = self.plus(start, self.times(loop.counter, form.chunk))
-            for place, part in enumerate(self.parts(at)):
-                self.store(part, self.ordered, self.plus(at, place * form.lanes))
+        """Emits the order of the data: the elements of a tile's rows for a step are neighbours."""
+        tile = self.tile_rows
+        whole = self.times(self.code.quotient(count, tile), tile)
+        with self.code.loop(whole, step=tile) as loop:
+            self._order(self.plus(first, loop.counter), tile)
+        with self.code.loop(count, start=self.code.index(whole)) as loop:
+            self._order(self.plus(first, loop.counter), 1)
+
+    def _order(self, first: Index, rows: int) -> None:
+        """Emits the order of the data of some rows of a tile."""
+        code, steps = self.code, self.times(self.sizes.blocks, self.form.block)
+        starts = [self.times(self.plus(first, row), steps) for row in range(rows)]
+        target = self.place(first)
+        with code.loop(steps) as step:
+            at = self.plus(target, self.times(step.counter, self.tile_rows))
+            for row, start in enumerate(starts):
+                value = code.load(self.data, self.plus(start, step.counter))
+                code.store(value, self.ordered, self.plus(at, row))
+
+    def place(self, row: Index) -> Index:
+        """Emits the offset of the first element of a row in the ordered data."""
+        steps = self.times(self.sizes.blocks, self.form.block)
+        tile = self.times(self.code.quotient(row, self.tile_rows), self.tile_rows)
+        return self.plus(self.times(tile, steps), row, self.times(tile, -1))
 
     def panel(self, first: Index, count: Index, tile: int) -> None:
         code, form, sizes = self.code, self.form, self.sizes
@@ -151,7 +168,7 @@ class ManyRows(BlockwiseWriter):
                 for number, value in enumerate(self.codes_in(words)):
                     byte, place = divmod(number, form.codes)
                     weight = self._dequantised(value, scale, zero)
-                    step = self.plus(before, place * form.lanes + group + byte)
+                    step = self.plus(before, (group + byte) * form.codes + place)
                     self.store(weight, part.weights, self.plus(first, self.times(step, PANEL)))
             return sums
 
@@ -197,8 +214,7 @@ class ManyRows(BlockwiseWriter):
         """Emits the MACs of some rows with all units of `part`."""
         code, form = self.code, self.form
         numbers = [self.plus(first, row) for row in range(rows)]
-        blocks = [self.plus(self.times(row, self.sizes.blocks), part.first) for row in numbers]
-        data = [self.times(block, form.block) for block in blocks]
+        data = self.plus(self.place(first), self.times(part.first, form.block * self.tile_rows))
         nothing = [code.emit(splat(0.0, self.floats))] * (rows * len(self.vectors))
         steps = self.times(part.blocks, form.block)
         with code.loop(steps, nothing, step=_UNROLLED_STEPS) as loop:
@@ -210,9 +226,10 @@ class ManyRows(BlockwiseWriter):
                     self.vector(part.weights, self.plus(at, number * self.unit_lanes), self.floats)
                     for number in self.vectors
                 ]
+                here = self.plus(data, self.times(step, self.tile_rows))
                 elements = (
-                    self.repeated(code.load(self.ordered, self.plus(start, step)), self.floats)
-                    for start in data
+                    self.repeated(code.load(self.ordered, self.plus(here, row)), self.floats)
+                    for row in range(rows)
                 )
                 sums = add_products(self.added_product, elements, weights, sums)
             loop.carry(sums)

@@ -42,9 +42,15 @@ from byoc_mlir.lowering.relay_to_linalg.window import padded, sliding
 _MOST_ELEMENTS = 16
 """Maximum number of a window's elements that are unrolled."""
 
+_MOST_CONVERSIONS = 8
+"""Maximum number of windows along an axis that convert an element of 16 bits: more take longer than
+writing converted elements and reading them."""
+
 
 def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name: str) -> SSAValue:
     """Reduces each window of `data` by a binary op; elements outside count as `fill`.
+
+    Sums of 16-bit floats are `f32`.
 
     Large windows are reduced along one dimension after the other: 3 + 3 ops instead of 3 * 3.
     """
@@ -102,7 +108,9 @@ def _fold_windows(
     n, pool = len(windows), [along.size for along in windows]
     shape = [*sizes_of(data)[:2], *(along.count for along in windows)]
     strides, dilation = [along.stride for along in windows], [along.dilation for along in windows]
-    type_ = tensor_of(tensor_type(data).element_type, shape)
+    source = tensor_type(data).element_type
+    element = accumulator_type(source) if name == "add" else source
+    type_ = tensor_of(element, shape)
     if prod(pool) > _MOST_ELEMENTS:
         spatial, kernel = range(2, 2 + n), range(2 + n, 2 + 2 * n)
         exprs = [dim(0), dim(1), *sliding(spatial, kernel, strides, dilation)]
@@ -112,7 +120,7 @@ def _fold_windows(
             dims(range(2 + n)),
             list(kernel),
             2 + 2 * n,
-            lambda s, x, _, result: s.binary(name, result, x),
+            lambda s, x, _, result: s.binary(name, result, s.cast(x, source, element)),
         )
     elements = [
         b.extract(
@@ -123,12 +131,15 @@ def _fold_windows(
         )
         for place in itertools.product(*map(range, pool))
     ]
-    return b.elementwise(elements, type_, _folded(name))
+    return b.elementwise(elements, type_, _folded(name, source, element))
 
 
-def _folded(name: str) -> Body:
+def _folded(name: str, source: Attribute, element: Attribute) -> Body:
     def body(s: Scalars, *values: SSAValue) -> SSAValue:
-        return reduce(lambda x, y: s.binary(name, x, y), values)
+        return reduce(
+            lambda x, y: s.binary(name, x, y),
+            (s.cast(value, source, element) for value in values),
+        )
 
     return body
 
@@ -144,7 +155,10 @@ def _lower_max_pool(op: relay.MaxPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]
 def _lower_avg_pool(op: relay.AvgPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     output = tensor_type(op.output)
     element = accumulator_type(output.element_type)
-    summed = _pool(b, op, b.cast(op.data, element), 0, "add")
+    steps = zip(ints(op.pool_size), op.checked_window()[0], strict=True)
+    is_often_read = any(size > _MOST_CONVERSIONS * stride for size, stride in steps)
+    data = b.cast(op.data, element) if is_often_read else op.data
+    summed = _pool(b, op, data, 0, "add")
     result = b.elementwise(
         [summed, _window_counts(b, op, element)],
         tensor_type(summed),

@@ -100,17 +100,18 @@ def _arg_reduce(b: LinalgBuilder, op: relay.ArgReduceOp, better: str, start: flo
     """Computes the positions of extreme values, with accumulators (value, position). NaN wins over
     all values.
     """
-    data = b.cast(op.data, accumulator_type(tensor_type(op.data).element_type))
-    type_ = tensor_type(data)
-    shape, element = type_sizes(type_), type_.element_type
-    (axis,) = op.axes
+    shape, (axis,) = sizes_of(op.data), op.axes
+    element = accumulator_type(tensor_type(op.data).element_type)
+    is_along_rows = axis == len(shape) - 1  # then the search has no vectors that convert
+    data = b.cast(op.data, element) if is_along_rows else op.data
+    read = tensor_type(data).element_type
     kept = [position for position in range(len(shape)) if position != axis]
     kept_shape = [shape[position] for position in kept]
     values = b.filled(start, tensor_of(element, kept_shape))
     positions = b.filled(0, tensor_of(i64, kept_shape))
-    block = Block(arg_types=[element, element, i64])
+    block = Block(arg_types=[read, element, i64])
     s = Scalars(block, Kind.of(element))
-    x, best = s.unwrap(block.args[0]), s.unwrap(block.args[1])
+    x, best = s.cast(s.unwrap(block.args[0]), read, element), s.unwrap(block.args[1])
     wins = _wins(s, better, x, best)
     new_best = s.wrap(s.select(wins, x, best), element)
     position = s.select(wins, s.index(axis), block.args[2])

@@ -102,6 +102,21 @@ def float_op(target: type[Operation]) -> Lowering:
     return lower
 
 
+def sign_op(target: type[Operation]) -> Lowering:
+    """Returns the lowering of an op that changes the sign only: on f16 it changes the bit."""
+    general = float_op(target)
+
+    def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
+        type_ = op.results[0].type
+        if not isinstance(type_, Float16Type):
+            return general(op, emitter)
+        operands, properties = emitter.all(op.operands), {"fastmathFlags": _NO_LLVM_FLAGS}
+        made = target.create(operands=operands, result_types=[type_], properties=properties)
+        return [emitter.emit(made)]
+
+    return lower
+
+
 def _constant(op: arith.ConstantOp, emitter: Emitter) -> Sequence[SSAValue]:
     type_ = convert_type(op.result.type)
     value = _constant_value(op.value, type_)
@@ -296,7 +311,7 @@ LOWERINGS: Lowerings = {
     arith.MulfOp: float_op(llvm.FMulOp),
     arith.DivfOp: float_op(llvm.FDivOp),
     RemFOp: float_op(llvm.FRemOp),
-    arith.NegfOp: float_op(llvm.FNegOp),
+    arith.NegfOp: sign_op(llvm.FNegOp),
     arith.MaximumfOp: _extremum(llvm_intrinsics.MaximumOp, "olt"),
     arith.MinimumfOp: _extremum(llvm_intrinsics.MinimumOp, "ogt"),
     arith.CmpiOp: _cmpi,

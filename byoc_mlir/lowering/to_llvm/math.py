@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import llvm_intrinsics
 from byoc_mlir.lowering.to_llvm import floats
-from byoc_mlir.lowering.to_llvm.arith import fastmath, float_op
+from byoc_mlir.lowering.to_llvm.arith import fastmath, float_op, sign_op
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings, float_constant
 from byoc_mlir.lowering.to_llvm.types import convert_type
 
@@ -85,7 +85,7 @@ def _absi(op: math.AbsIOp, emitter: Emitter) -> Sequence[SSAValue]:
 
 
 LOWERINGS: Lowerings = {
-    math.AbsFOp: float_op(llvm.FAbsOp),
+    math.AbsFOp: sign_op(llvm.FAbsOp),
     math.AcosOp: float_op(llvm_intrinsics.AcosOp),
     math.AcoshOp: _library_call,
     math.AsinOp: float_op(llvm_intrinsics.AsinOp),

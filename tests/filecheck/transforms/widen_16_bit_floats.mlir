@@ -51,3 +51,36 @@ func.func @exact(%x: tensor<4xf16>, %y: tensor<4xf16>) -> (tensor<4xi1>, tensor<
 // CHECK-NEXT:    %[[L:.*]] = relay.less %[[R]], %y
 // CHECK-NEXT:    %[[C:.*]] = relay.concatenate %x, %y : (tensor<4xf16>, tensor<4xf16>) -> tensor<8xf16>
 // CHECK-NEXT:    func.return %[[L]], %[[C]]
+
+// -----
+
+// The lowering of an average pool sums in f32; it converts the elements that it reads.
+func.func @pool(%x: tensor<1x1x4x4xf16>) -> tensor<1x1x1x1xf16> {
+  %0 = relay.nn.avg_pool2d %x {pool_size = [2, 2], strides = [2, 2], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x1x4x4xf16>) -> tensor<1x1x2x2xf16>
+  %1 = relay.exp %0 : (tensor<1x1x2x2xf16>) -> tensor<1x1x2x2xf16>
+  %2 = relay.nn.global_avg_pool2d %1 : (tensor<1x1x2x2xf16>) -> tensor<1x1x1x1xf16>
+  func.return %2 : tensor<1x1x1x1xf16>
+}
+// CHECK-LABEL: func.func @pool
+// CHECK-NEXT:    relay.nn.avg_pool2d {{.*}} -> tensor<1x1x2x2xf16>
+// CHECK-NEXT:    relay.cast {{.*}} {dtype = f32}
+// CHECK-NEXT:    relay.exp {{.*}} -> tensor<1x1x2x2xf32>
+// CHECK-NEXT:    relay.nn.global_avg_pool2d {{.*}} -> tensor<1x1x1x1xf32>
+
+// -----
+
+// Inside of an activation nothing is rounded: maximum and minimum read what is f32 already.
+func.func @softplus(%x: tensor<4xf16>, %c: tensor<4xi1>) -> (tensor<4xf16>, tensor<4xf16>) {
+  %0 = relay.exp %x : (tensor<4xf16>) -> tensor<4xf16>
+  %1 = relay.constant dense<11.0> : tensor<f16>
+  %2 = relay.maximum %x, %1 : (tensor<4xf16>, tensor<f16>) -> tensor<4xf16>
+  %3 = relay.minimum %0, %2 : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+  %4 = relay.where %c, %1, %1 : (tensor<4xi1>, tensor<f16>, tensor<f16>) -> tensor<4xf16>
+  func.return %3, %4 : tensor<4xf16>, tensor<4xf16>
+}
+// CHECK-LABEL: func.func @softplus
+// CHECK-NEXT:    relay.cast %x {dtype = f32}
+// CHECK-NOT:     relay.cast
+// CHECK:         relay.minimum {{.*}} -> tensor<4xf32>
+// CHECK-NEXT:    relay.cast {{.*}} {dtype = f16}
+// CHECK:         relay.where {{.*}} -> tensor<4xf16>

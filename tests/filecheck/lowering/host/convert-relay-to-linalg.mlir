@@ -81,3 +81,35 @@ func.func @main(%x: tensor<1x3x8x8xf32>) -> (tensor<1x3x4x4xf32>, tensor<1x3x6x6
   %1 = relay.nn.max_pool2d %x {pool_size = [3, 3], strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], ceil_mode = false} : (tensor<1x3x8x8xf32>) -> tensor<1x3x6x6xf32>
   func.return %0, %1 : tensor<1x3x4x4xf32>, tensor<1x3x6x6xf32>
 }
+
+// -----
+
+// Windows of f16 convert what they read, unless many overlap: then the image is converted first.
+// CHECK-LABEL: func.func @pools
+// CHECK-NOT:     linalg.generic
+// CHECK:         tensor.extract_slice %x{{.*}} tensor<1x3x32x32xf16>
+// CHECK:         linalg.generic
+// CHECK-COUNT-4: arith.extf
+// CHECK:         func.return
+// CHECK-LABEL: func.func @large
+// CHECK-NOT:     tensor.extract_slice
+// CHECK:         arith.extf
+// CHECK:         tensor<1x3x32x32xf32>
+func.func @pools(%x: tensor<1x3x32x32xf16>) -> tensor<1x3x16x16xf16> {
+  %0 = relay.nn.avg_pool2d %x {pool_size = [2, 2], strides = [2, 2], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x3x32x32xf16>) -> tensor<1x3x16x16xf16>
+  func.return %0 : tensor<1x3x16x16xf16>
+}
+func.func @large(%x: tensor<1x3x32x32xf16>) -> tensor<1x3x24x24xf16> {
+  %0 = relay.nn.avg_pool2d %x {pool_size = [9, 9], strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x3x32x32xf16>) -> tensor<1x3x24x24xf16>
+  func.return %0 : tensor<1x3x24x24xf16>
+}
+
+// -----
+
+// A search along another axis than the last one converts what it reads, in its vectors.
+// CHECK-LABEL: func.func @search
+// CHECK:         linalg.generic {{.*}}ins(%x : tensor<3x32xf16>)
+func.func @search(%x: tensor<3x32xf16>) -> tensor<1x32xi64> {
+  %0 = relay.argmax %x {axis = [0], keepdims = true} : (tensor<3x32xf16>) -> tensor<1x32xi64>
+  func.return %0 : tensor<1x32xi64>
+}

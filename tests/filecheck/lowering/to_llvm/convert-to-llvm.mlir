@@ -83,3 +83,15 @@ func.func @prefetch(%b: memref<?xf32>, %i: index) {
 // CHECK:      llvm.func @prefetch
 // CHECK:      %[[LINE:.*]] = llvm.getelementptr %b[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
 // CHECK-NEXT: llvm.call_intrinsic "llvm.prefetch.p0"(%[[LINE]], %{{.*}}, %{{.*}}, %{{.*}}) : (!llvm.ptr, i32, i32, i32) -> ()
+
+// -----
+
+// The sign of an f16 is a bit: it is not converted.
+func.func @signs(%x: f16) -> f16 {
+  %0 = math.absf %x : f16
+  %1 = arith.negf %0 : f16
+  func.return %1 : f16
+}
+// CHECK:      llvm.func @signs(%x: f16) -> f16 {
+// CHECK-NEXT: llvm.intr.fabs(%x)
+// CHECK-NEXT: llvm.fneg

@@ -78,7 +78,19 @@ def _function(built: ModelProto) -> FuncOp:
     return next(op for op in import_model(built).module.ops if isinstance(op, FuncOp))
 
 
-def test_only_products_in_f32_are_known_to_be_as_fast_on_the_host() -> None:
+def test_pools_decide_for_onednn_beside_convolutions_only() -> None:
+    """Checks that a pool keeps a convolution's layout, and does not bring an image into it."""
+    window = dict(kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    sizes = {"x": (1, 32, 40, 40)}
+    for op in ("AveragePool", "MaxPool"):
+        alone = model([node(op, "x", "y", **window)], sizes, {})
+        nodes = [node("Conv", "x w", "a"), node(op, "a", "y", **window)]
+        follows = model(nodes, sizes, {"w": (32, 32, 3, 3)})
+        assert faster_on_host(_function(alone)) is not None
+        assert faster_on_host(_function(follows)) is None
+
+
+def test_only_products_and_pools_in_f32_are_known_to_be_as_fast_on_the_host() -> None:
     """Checks that int8 GEMMs stay with oneDNN if the processor has units for them."""
     scale = {"scale": np.float32(0.1)}
     bytes_ = parsed("(float[4, 8] x) => (uint8[4, 8] y)", "y = QuantizeLinear (x, scale)", scale)
