@@ -23,6 +23,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.llvm_intrinsics import (
     FloatBinaryIntrinsic,
+    FMulAddOp,
     MaximumOp,
     MinimumOp,
     ReduceFMaximumOp,
@@ -174,7 +175,13 @@ class Vectors:
 
     def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """Computes `lhs * rhs + total`, rounded once if the processor has FMA."""
-        return self.add(total, self.multiply(lhs, rhs))
+        return self.function.insert(
+            FMulAddOp.create(
+                operands=[lhs, rhs, total],
+                result_types=[self.type],
+                properties={"fastmathFlags": _AS_WRITTEN},
+            )
+        )
 
     def weighted_sum(self, *terms: tuple[float, SSAValue]) -> SSAValue:
         """Computes the sum of values times constants; the first constant must be 1."""

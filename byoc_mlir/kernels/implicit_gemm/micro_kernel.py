@@ -261,7 +261,7 @@ class _Window:
         return function.fold(function.integer(together // unrolled), sums, channels)
 
 
-_MOST_UNROLLED = 8
+_MOST_UNROLLED = 4
 """Maximum number of channels whose products are unrolled."""
 
 _LINE_ELEMENTS = 16
