@@ -258,10 +258,12 @@ class _Window:
                 sums = add_products(vectors.multiply_add, values, row, sums)
             return sums
 
+        if unrolled == together:
+            return channels(function.integer(0), sums)
         return function.fold(function.integer(together // unrolled), sums, channels)
 
 
-_MOST_UNROLLED = 4
+_MOST_UNROLLED = 8
 """Maximum number of channels whose products are unrolled."""
 
 _LINE_ELEMENTS = 16
