@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,7 +28,10 @@ from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.execution.known import compile_here, known_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
+from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.installed import search_path
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.execution.leaf import LoadedLeaf
 from byoc_mlir.runtime.execution.node import LoadedNode
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.forks import ForkSafeLock
@@ -37,10 +40,16 @@ from byoc_mlir.runtime.system.threads import available_threads, starts
 from byoc_mlir.warned import warn_user
 
 _SCRIPT = """
-import json, sys
+import atexit, json, os, sys
 sys.path[:] = json.loads(sys.stdin.buffer.readline())
 from byoc_mlir.compiler.execution.compiling_process import main
-sys.exit(main())
+status = main()
+atexit._run_exitfuncs()
+sys.stderr.flush()
+os._exit(status)
+"""
+"""Python code of the process. It ends without the interpreter's finalisation, which frees all
+objects one by one while the caller waits.
 """
 
 _at_work: set[CompilingProcess] = set()
@@ -200,14 +209,14 @@ class CompilingProcess:
 
 
 def main() -> int:
-    """Compiles the model that standard input names, and runs it on the inputs that follow.
+    """Compiles the model that standard input names, for the inputs that follow.
 
     Returns 0 if the cache then contains the program.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the caller's, who ends this process
     said = json.loads(sys.stdin.buffer.readline())
     model = Snapshot.of_file(Path(said["model"]))
-    request = Request(model, threads=said["threads"], fallback=said["fallback"])
+    request = Request(model, threads=said["threads"], fallback=said["fallback"], load=False)
     cached = CachedModel.of(Cache(Path(said["folder"]), said["limit"]), request)
     if cached is None or cached.key != said["key"]:
         sys.stderr.write("the model, or what it is compiled with, is another one there\n")
@@ -216,8 +225,19 @@ def main() -> int:
     data = sys.stdin.buffer.read()
     if data:  # else all shapes are fixed
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            executable.run([stored[name] for name in stored.files])
+            _compile_for(executable, [stored[name] for name in stored.files])
     return 0
+
+
+def _compile_for(executable: Executable, arrays: Sequence[Array]) -> None:
+    """Compiles the programs for inputs; runs the model only if their shapes do not suffice."""
+    node = executable.node
+    if isinstance(node, LoadedLeaf):
+        shapes = {info.name: array.shape for info, array in zip(node.inputs, arrays, strict=True)}
+        with suppress(InputValuesNeededError):
+            node.warmup(shapes)
+            return
+    executable.run(arrays)
 
 
 def _said(cached: CachedModel) -> dict[str, str | int | None]:
