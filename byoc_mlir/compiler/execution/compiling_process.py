@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.cache.fingerprint import has_registered
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.execution.known import compile_here, known_model
 from byoc_mlir.compiler.request import Request
@@ -69,6 +70,21 @@ _FAILURE_BYTES = 4096
 """Maximum bytes of a process's last error output to show."""
 
 
+def new_process() -> subprocess.Popen[bytes] | None:
+    """Starts a process for `CompilingProcess`, which imports modules until it gets a model.
+
+    Returns `None` if there can be none, or if it would compile otherwise than this process.
+    """
+    if has_registered() or not can_start():
+        return None
+    try:
+        process = _started()
+    except OSError:
+        return None
+    _write(process, _line(search_path()))
+    return process
+
+
 def can_start() -> bool:
     """True if another compilation may run beside this process: a core is free for it, and Python is
     not embedded in a program.
@@ -85,19 +101,17 @@ class CompilingProcess:
 
     Args:
         cached: the model, and the cache to which its programs are written.
-
-    Raises:
-        OSError: no process can be started.
+        process: the result of `new_process`.
     """
 
-    def __init__(self, cached: CachedModel):
+    def __init__(self, cached: CachedModel, process: subprocess.Popen[bytes]):
         self._cached = cached
         self._lock = ForkSafeLock()
         self._has_work = self._is_stopped = False
         self._owner = os.getpid()
-        self._process = _started()
-        weakref.finalize(self, _end, self._process).atexit = False  # its input ends with this one
-        self._write(_line(search_path()) + _line(_said(cached)))
+        self._process = process
+        weakref.finalize(self, end, process).atexit = False  # its input ends with this one
+        _write(process, _line(_said(cached)))
 
     def start(self, inputs: Mapping[str, Array] | None = None) -> None:
         """Starts the compilation for inputs of the same shapes and types; the second call does
@@ -117,9 +131,9 @@ class CompilingProcess:
             _at_work.difference_update([one for one in _at_work if one.is_over()])
             _at_work.add(self)
         # a pipe holds little, and the process may not read it yet
-        thread = threading.Thread(target=self._write, args=(data, True), daemon=True)
+        thread = threading.Thread(target=_write, args=(self._process, data, True), daemon=True)
         if not starts(thread):
-            _end(self._process)  # it would wait for its inputs
+            end(self._process)  # it would wait for its inputs
 
     def has_started(self) -> bool:
         """True if the process compiles, or has compiled."""
@@ -173,7 +187,7 @@ class CompilingProcess:
         try:
             self._process.wait(left)
         except subprocess.TimeoutExpired:
-            _end(self._process)
+            end(self._process)
 
     def stop(self) -> None:
         """Ends the process if it has not begun to compile; a compilation continues, since the cache
@@ -182,7 +196,7 @@ class CompilingProcess:
         with self._lock:
             if not self._has_work and not self.is_over():
                 self._is_stopped = True
-                _end(self._process)
+                end(self._process)
 
     def _complaint(self) -> str:
         """Returns the last line of the process's standard error."""
@@ -192,20 +206,6 @@ class CompilingProcess:
         said = (pipe.read() or b"")[-_FAILURE_BYTES:].decode(errors="replace").split("\n")
         last = next((line for line in reversed(said) if line.strip()), "")
         return f" ({last.strip()!r})" if last else ""
-
-    def _write(self, data: bytes, is_last: bool = False) -> None:
-        pipe = self._process.stdin
-        assert pipe is not None
-        if pipe.closed:
-            return
-        try:
-            pipe.write(data)
-            pipe.flush()
-        except (OSError, ValueError):  # it has ended, which `is_over` says, or was ended here
-            is_last = True
-        if is_last:
-            with suppress(OSError):  # what could not be written is still in the buffer
-                pipe.close()
 
 
 def main() -> int:
@@ -288,13 +288,29 @@ def _started() -> subprocess.Popen[bytes]:
     return process
 
 
+def _write(process: subprocess.Popen[bytes], data: bytes, is_last: bool = False) -> None:
+    pipe = process.stdin
+    assert pipe is not None
+    if pipe.closed:
+        return
+    try:
+        pipe.write(data)
+        pipe.flush()
+    except (OSError, ValueError):  # it has ended, which `is_over` says, or was ended here
+        is_last = True
+    if is_last:
+        with suppress(OSError):  # what could not be written is still in the buffer
+            pipe.close()
+
+
 def _working() -> list[CompilingProcess]:
     """Returns the processes that compile now."""
     with _at_work_lock:
         return [one for one in _at_work if not one.is_over()]
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process, and closes its pipes."""
     process.kill()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_END_SECONDS)
