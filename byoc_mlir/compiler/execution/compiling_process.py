@@ -7,6 +7,7 @@ process runs `main`, which reads from standard input.
 from __future__ import annotations
 
 import atexit
+import gc
 import io
 import json
 import math
@@ -214,6 +215,7 @@ def main() -> int:
     Returns 0 if the cache then contains the program.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the caller's, who ends this process
+    gc.disable()  # the process ends with what it makes
     said = json.loads(sys.stdin.buffer.readline())
     model = Snapshot.of_file(Path(said["model"]))
     request = Request(model, threads=said["threads"], fallback=said["fallback"], load=False)
