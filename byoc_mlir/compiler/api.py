@@ -142,9 +142,12 @@ def _compile(request: Request) -> Executable:
     cached = _place(opened, request)
     if cached is not None and request.plain_file is not None and _may_be_interpreted():
         with modules_imported():
+            from byoc_mlir.compiler.execution.compiling_process import new_process
+
+            process = new_process()  # it imports modules while this one reads the model
             from byoc_mlir.compiler.execution.at_once import answering_at_once
 
-        answering = answering_at_once(snapshot, cached)
+        answering = process and answering_at_once(snapshot, cached, process)
         if answering is not None:
             return answering
     return compile_here(request, cached)

@@ -99,7 +99,7 @@ class FunctionBuilder:
 
     def gep(self, base: SSAValue, index: Index, element: Attribute = f32) -> SSAValue:
         """Returns the address of element `index` of an array."""
-        return self.insert(ops.offset(base, index, element, inbounds=False))
+        return base if index == 0 else self.insert(ops.offset(base, index, element, inbounds=False))
 
     def prefetch(self, address: SSAValue, cache: int = 1) -> None:
         """Prefetches an address for reading into cache level `cache` (1 or 2)."""

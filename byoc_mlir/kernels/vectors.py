@@ -23,6 +23,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.llvm_intrinsics import (
     FloatBinaryIntrinsic,
+    FMulAddOp,
     MaximumOp,
     MinimumOp,
     ReduceFMaximumOp,
@@ -137,7 +138,8 @@ class Vectors:
 
     def repeated(self, address: SSAValue) -> SSAValue:
         """Loads an element and broadcasts it to all lanes."""
-        return self.broadcast(self.function.load(address, f32))
+        element = self.function.load(address, vector_type(f32, 1), ELEMENT_BYTES)
+        return shuffled(self.function, element, element, [0] * self.lanes)
 
     def store(self, value: SSAValue, address: SSAValue, element: Float = f32) -> None:
         """Stores a vector, rounded if `element` has fewer bits than `f32`."""
@@ -174,7 +176,13 @@ class Vectors:
 
     def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """Computes `lhs * rhs + total`, rounded once if the processor has FMA."""
-        return self.add(total, self.multiply(lhs, rhs))
+        return self.function.insert(
+            FMulAddOp.create(
+                operands=[lhs, rhs, total],
+                result_types=[self.type],
+                properties={"fastmathFlags": _AS_WRITTEN},
+            )
+        )
 
     def weighted_sum(self, *terms: tuple[float, SSAValue]) -> SSAValue:
         """Computes the sum of values times constants; the first constant must be 1."""
@@ -237,15 +245,15 @@ class Vectors:
     def limiter(
         self, limits: Limits, lower: SSAValue, upper: SSAValue
     ) -> Callable[[SSAValue], SSAValue]:
-        """Returns a function that clamps; for "clip", `lower` and `upper` are `f32` bits in an
-        `i64`.
+        """Returns a function that clamps: to `lower` for "relu", to both limits for "clip"; they
+        are `f32` bits in an `i64`.
         """
         if limits == "none":
             return lambda value: value
+        low = self.broadcast_bits(lower)
         if limits == "relu":
-            return partial(self.maximum, limit=self.splat(0.0))
-        low, high = self.broadcast_bits(lower), self.broadcast_bits(upper)
-        return partial(self.clamp, lower=low, upper=high)
+            return partial(self.maximum, limit=low)
+        return partial(self.clamp, lower=low, upper=self.broadcast_bits(upper))
 
     def _extreme(
         self, op: type[FloatBinaryIntrinsic], value: SSAValue, limit: SSAValue

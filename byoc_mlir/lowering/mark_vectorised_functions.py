@@ -43,6 +43,7 @@ class MarkVectorisedFunctions(ModulePass):
             function.sym_name.data: function
             for function in op.ops
             if isinstance(function, llvm.FuncOp) and function.body.blocks
+            if VECTORISED not in function.attributes
         }
         short = {
             name for name, function in functions.items() if is_inlined(function, op_count(function))

@@ -4,6 +4,7 @@ that the first run does not wait for the compiler.
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from functools import partial
 
@@ -12,7 +13,7 @@ from onnx import ModelProto, checker
 from byoc_mlir.artifact import write
 from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
-from byoc_mlir.compiler.cache.fingerprint import has_registered
+from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, end
 from byoc_mlir.compiler.execution.known import compile_cached
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.frontend.files.check import opset_versions
@@ -25,31 +26,36 @@ _SIZES_FROM_VALUES = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Uni
 """Ops whose result shapes depend on values."""
 
 
-def answering_at_once(snapshot: Snapshot, cached: CachedModel) -> Executable | None:
+def answering_at_once(
+    snapshot: Snapshot, cached: CachedModel, process: subprocess.Popen[bytes]
+) -> Executable | None:
     """Returns the executable with an interpreter tier, or `None` if that is impossible.
 
     Args:
         snapshot: the model's file.
         cached: the model in the cache, which receives its programs.
+        process: process to compile the model.
 
     Raises:
         InvalidModelError: the file is no model, or the model is invalid.
     """
     with boundary("read"):
-        if not _can_be_interpreted(snapshot.message):
-            return None
-        return _executable(snapshot, cached)
+        answering = None
+        try:
+            if _can_be_interpreted(snapshot.message):
+                answering = _executable(snapshot, CompilingProcess(cached, process), cached)
+            return answering
+        finally:
+            if answering is None:
+                end(process)
 
 
 def _can_be_interpreted(model: ModelProto) -> bool:
-    """True if the tier has all ops of the model, and another process would compile it as this
-    one.
-    """
-    from byoc_mlir.compiler.execution.compiling_process import can_start
+    """True if the tier has all ops of the model."""
     from byoc_mlir.interpreter.tier_ops import unknown
     from byoc_mlir.onednn.library import unavailable_reason
 
-    if not can_start() or has_registered() or unavailable_reason():
+    if unavailable_reason():
         return False  # before the nodes are looked at
     return _is_valid(model) and not unknown(model)
 
@@ -77,16 +83,13 @@ def _is_valid(model: ModelProto) -> bool:
     return True
 
 
-def _executable(snapshot: Snapshot, cached: CachedModel) -> Executable | None:
-    from byoc_mlir.compiler.execution.compiling_process import CompilingProcess
+def _executable(
+    snapshot: Snapshot, compilation: CompilingProcess, cached: CachedModel
+) -> Executable:
     from byoc_mlir.frontend.files.tensors import TensorReader
     from byoc_mlir.interpreter.model import InterpretedModel
     from byoc_mlir.runtime.execution.tier import LoadedTier
 
-    try:
-        compilation = CompilingProcess(cached)
-    except OSError:
-        return None  # there can be no more processes: it is compiled here
     model = snapshot.take(holds_bytes=True)  # they are compiled if the process compiled others
     inputs = model_inputs(model)
     if _has_fixed_shapes(model, inputs):

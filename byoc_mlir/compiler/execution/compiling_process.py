@@ -7,6 +7,7 @@ process runs `main`, which reads from standard input.
 from __future__ import annotations
 
 import atexit
+import gc
 import io
 import json
 import math
@@ -17,19 +18,23 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.cache.fingerprint import has_registered
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.execution.known import compile_here, known_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
+from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.installed import search_path
 from byoc_mlir.locks import ForkSafeLock
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.execution.dynamic_leaf import DynamicLeaf
 from byoc_mlir.runtime.execution.node import LoadedNode
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.memory import return_freed_memory
@@ -37,10 +42,16 @@ from byoc_mlir.runtime.system.threads import available_threads, starts
 from byoc_mlir.warned import warn_user
 
 _SCRIPT = """
-import json, sys
+import atexit, json, os, sys
 sys.path[:] = json.loads(sys.stdin.buffer.readline())
 from byoc_mlir.compiler.execution.compiling_process import main
-sys.exit(main())
+status = main()
+atexit._run_exitfuncs()
+sys.stderr.flush()
+os._exit(status)
+"""
+"""Python code of the process. It ends without the interpreter's finalisation, which frees all
+objects one by one while the caller waits.
 """
 
 _at_work: set[CompilingProcess] = set()
@@ -60,6 +71,21 @@ _FAILURE_BYTES = 4096
 """Maximum bytes of a process's last error output to show."""
 
 
+def new_process() -> subprocess.Popen[bytes] | None:
+    """Starts a process for `CompilingProcess`, which imports modules until it gets a model.
+
+    Returns `None` if there can be none, or if it would compile otherwise than this process.
+    """
+    if has_registered() or not can_start():
+        return None
+    try:
+        process = _started()
+    except OSError:
+        return None
+    _write(process, _line(search_path()))
+    return process
+
+
 def can_start() -> bool:
     """True if another compilation may run beside this process: a core is free for it, and Python is
     not embedded in a program.
@@ -76,19 +102,17 @@ class CompilingProcess:
 
     Args:
         cached: the model, and the cache to which its programs are written.
-
-    Raises:
-        OSError: no process can be started.
+        process: the result of `new_process`.
     """
 
-    def __init__(self, cached: CachedModel):
+    def __init__(self, cached: CachedModel, process: subprocess.Popen[bytes]):
         self._cached = cached
         self._lock = ForkSafeLock()
         self._has_work = self._is_stopped = False
         self._owner = os.getpid()
-        self._process = _started()
-        weakref.finalize(self, _end, self._process).atexit = False  # its input ends with this one
-        self._write(_line(search_path()) + _line(_said(cached)))
+        self._process = process
+        weakref.finalize(self, end, process).atexit = False  # its input ends with this one
+        _write(process, _line(_said(cached)))
 
     def start(self, inputs: Mapping[str, Array] | None = None) -> None:
         """Starts the compilation for inputs of the same shapes and types; the second call does
@@ -108,9 +132,9 @@ class CompilingProcess:
             _at_work.difference_update([one for one in _at_work if one.is_over()])
             _at_work.add(self)
         # a pipe holds little, and the process may not read it yet
-        thread = threading.Thread(target=self._write, args=(data, True), daemon=True)
+        thread = threading.Thread(target=_write, args=(self._process, data, True), daemon=True)
         if not starts(thread):
-            _end(self._process)  # it would wait for its inputs
+            end(self._process)  # it would wait for its inputs
 
     def has_started(self) -> bool:
         """True if the process compiles, or has compiled."""
@@ -164,7 +188,7 @@ class CompilingProcess:
         try:
             self._process.wait(left)
         except subprocess.TimeoutExpired:
-            _end(self._process)
+            end(self._process)
 
     def stop(self) -> None:
         """Ends the process if it has not begun to compile; a compilation continues, since the cache
@@ -173,7 +197,7 @@ class CompilingProcess:
         with self._lock:
             if not self._has_work and not self.is_over():
                 self._is_stopped = True
-                _end(self._process)
+                end(self._process)
 
     def _complaint(self) -> str:
         """Returns the last line of the process's standard error."""
@@ -184,30 +208,17 @@ class CompilingProcess:
         last = next((line for line in reversed(said) if line.strip()), "")
         return f" ({last.strip()!r})" if last else ""
 
-    def _write(self, data: bytes, is_last: bool = False) -> None:
-        pipe = self._process.stdin
-        assert pipe is not None
-        if pipe.closed:
-            return
-        try:
-            pipe.write(data)
-            pipe.flush()
-        except (OSError, ValueError):  # it has ended, which `is_over` says, or was ended here
-            is_last = True
-        if is_last:
-            with suppress(OSError):  # what could not be written is still in the buffer
-                pipe.close()
-
 
 def main() -> int:
-    """Compiles the model that standard input names, and runs it on the inputs that follow.
+    """Compiles the model that standard input names, for the inputs that follow.
 
     Returns 0 if the cache then contains the program.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the caller's, who ends this process
+    gc.disable()  # the process ends with what it makes
     said = json.loads(sys.stdin.buffer.readline())
     model = Snapshot.of_file(Path(said["model"]))
-    request = Request(model, threads=said["threads"], fallback=said["fallback"])
+    request = Request(model, threads=said["threads"], fallback=said["fallback"], load=False)
     cached = CachedModel.of(Cache(Path(said["folder"]), said["limit"]), request)
     if cached is None or cached.key != said["key"]:
         sys.stderr.write("the model, or what it is compiled with, is another one there\n")
@@ -216,8 +227,19 @@ def main() -> int:
     data = sys.stdin.buffer.read()
     if data:  # else all shapes are fixed
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            executable.run([stored[name] for name in stored.files])
+            _compile_for(executable, [stored[name] for name in stored.files])
     return 0
+
+
+def _compile_for(executable: Executable, arrays: Sequence[Array]) -> None:
+    """Compiles the programs for inputs; runs the model only if their shapes do not suffice."""
+    node = executable.node
+    if isinstance(node, DynamicLeaf):
+        shapes = {info.name: array.shape for info, array in zip(node.inputs, arrays, strict=True)}
+        with suppress(InputValuesNeededError):
+            node.warmup(shapes)
+            return
+    executable.run(arrays)
 
 
 def _said(cached: CachedModel) -> dict[str, str | int | None]:
@@ -268,13 +290,29 @@ def _started() -> subprocess.Popen[bytes]:
     return process
 
 
+def _write(process: subprocess.Popen[bytes], data: bytes, is_last: bool = False) -> None:
+    pipe = process.stdin
+    assert pipe is not None
+    if pipe.closed:
+        return
+    try:
+        pipe.write(data)
+        pipe.flush()
+    except (OSError, ValueError):  # it has ended, which `is_over` says, or was ended here
+        is_last = True
+    if is_last:
+        with suppress(OSError):  # what could not be written is still in the buffer
+            pipe.close()
+
+
 def _working() -> list[CompilingProcess]:
     """Returns the processes that compile now."""
     with _at_work_lock:
         return [one for one in _at_work if not one.is_over()]
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process, and closes its pipes."""
     process.kill()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_END_SECONDS)

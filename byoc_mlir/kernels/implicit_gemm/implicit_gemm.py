@@ -151,14 +151,15 @@ class ImplicitGemm(ConvolutionKernel):
     def code(self, threads: int) -> KernelCode:
         it = self.convolution
         epilogue = it.epilogue
-        strips, residual = self._lines.strips, epilogue.residual
+        strips, limits = self._lines.strips, epilogue.limits
+        is_general = it.source.is_channels_last and not it.has_few_channels and not self._is_flat
         variant = ImplicitGemmVariant(
             self.unit,
             strips.longest,
             self._together,
-            it.is_padded,
-            residual,
-            epilogue.limits,
+            is_general,
+            epilogue.residual,
+            "relu" if is_general and limits == "none" else limits,
             self._prefetches,
         )
         define = partial(

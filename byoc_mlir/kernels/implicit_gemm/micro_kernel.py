@@ -258,6 +258,8 @@ class _Window:
                 sums = add_products(vectors.multiply_add, values, row, sums)
             return sums
 
+        if unrolled == together:
+            return channels(function.integer(0), sums)
         return function.fold(function.integer(together // unrolled), sums, channels)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import VectorType, i1, i64
+from xdsl.dialects.builtin import VectorType, f32, i1, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
@@ -87,13 +87,29 @@ class _Grid:
         place = function.add(line, function.multiply(self.step, x))
         return function.gep(self.base, place, self.vector.element_type)
 
-    def addresses(self, function: FunctionBuilder, size: int) -> list[list[SSAValue]]:
-        """Returns the addresses of `size` rows of `size` pixels."""
+    @property
+    def transposed(self) -> _Grid:
+        """Returns the same memory with rows and columns exchanged."""
+        return _Grid(self.base, self.step, self.line, self.vector)
+
+    def loader(
+        self, function: FunctionBuilder, size: int
+    ) -> Callable[[SSAValue], Sequence[SSAValue]]:
+        """Returns a function that loads the first `size` pixels of a row."""
+        line = self.lines(function, size)
+        return lambda y: [self.load(function, address) for address in line(y)]
+
+    def lines(
+        self, function: FunctionBuilder, size: int
+    ) -> Callable[[SSAValue], Sequence[SSAValue]]:
+        """Returns a function that generates the addresses of the first `size` pixels of a row."""
         element, steps = self.vector.element_type, _multiples(function, self.step, size)
-        lines = [
-            function.gep(self.base, line, element) for line in _multiples(function, self.line, size)
-        ]
-        return [[function.gep(line, step, element) for step in steps] for line in lines]
+
+        def line(y: SSAValue) -> Sequence[SSAValue]:
+            start = function.gep(self.base, function.multiply(self.line, y), element)
+            return [function.gep(start, step, element) for step in steps]
+
+        return line
 
     def load(self, function: FunctionBuilder, address: SSAValue) -> SSAValue:
         """Loads the vector at an address."""
@@ -130,10 +146,8 @@ class _Tile:
     """Range of the tile's columns that are in the image; `lines` is the range of its rows."""
     is_inside: SSAValue
     """True at run time if all pixels of the tile are in the image."""
-    points: SSAValue
+    matrices: SSAValue
     """Address of the tile's row in the first matrix."""
-    matrices: Sequence[SSAValue]
-    """Elements from the first matrix to each matrix."""
 
     @property
     def _function(self) -> FunctionBuilder:
@@ -146,11 +160,12 @@ class _Tile:
         type_ = VectorType(element, [self.vectors.lanes])
         return _Grid(base, self.image.line, self.image.pixel, type_)
 
-    def point_addresses(self, vector: SSAValue) -> list[SSAValue]:
-        """Returns the addresses of a channel vector in all matrices."""
+    def points(self, vector: SSAValue, size: int) -> _Grid:
+        """Returns the grid of one channel vector of the tile's `size` rows of points."""
         offset = self._function.multiply(vector, self.vectors.lanes)
-        row = self._function.gep(self.points, offset)
-        return [self._function.gep(row, matrix) for matrix in self.matrices]
+        line = self._function.multiply(self.image.matrix, size)
+        row = self._function.gep(self.matrices, offset)
+        return _Grid(row, line, self.image.matrix, self.vectors.type)
 
     def unless_inside(self, body: Callable[[], None]) -> None:
         """Generates code that runs `body` only if the tile reaches beyond the image."""
@@ -174,27 +189,21 @@ class _Tile:
         lines = function.subtract(self.lines[1], self.lines[0])
         self.unless_inside(lambda: function.loop(lines, line))
 
-    def residuals(
-        self, memory: SSAValue, vector: SSAValue, buffer: _Grid, size: int
-    ) -> Callable[[int, int], SSAValue]:
-        """Returns the loader of a pixel's residual vector.
+    def read(self, memory: SSAValue, vector: SSAValue, buffer: _Grid) -> _Grid:
+        """Returns the grid of one channel vector of an image's pixels.
 
-        A tile that reaches beyond the image loads from a buffer, to which its pixels are copied
-        first.
+        A tile that reaches beyond the image reads a buffer, to which its pixels are copied first.
         """
-        function, element = self._function, buffer.vector.element_type
-        image = self.pixels(memory, vector, element)
+        image = self.pixels(memory, vector, buffer.vector.element_type)
         self.copy(image, buffer)
-        seen = image.or_else(function, self.is_inside, buffer)
-        addresses = seen.addresses(function, size)
-        return lambda y, x: seen.load(function, addresses[y][x])
+        return image.or_else(self._function, self.is_inside, buffer)
 
 
-def _buffer(vectors: Vectors, size: int, element: Element) -> _Grid:
+def _buffer(vectors: Vectors, lines: int, columns: int, element: Element) -> _Grid:
     """Allocates memory on the stack for one vector of each pixel of a tile."""
     function, lanes = vectors.function, vectors.lanes
-    base = function.stack_slots(-(-(size**2) * lanes * _bytes(element) // _SLOT_BYTES))
-    line, step = function.integer(size * lanes), function.integer(lanes)
+    base = function.stack_slots(-(-lines * columns * lanes * _bytes(element) // _SLOT_BYTES))
+    line, step = function.integer(columns * lanes), function.integer(lanes)
     return _Grid(base, line, step, VectorType(element, [lanes]))
 
 
@@ -216,8 +225,12 @@ def define_source_transform(
         read(function, address, WinogradParameters[SSAValue]),
         Vectors(function, unit.lanes),
     )
-    buffer, given = _buffer(vectors, size, pixels.element), pixels.source(vectors, address)
-    axis = partial(source_axis, vectors, algorithm)
+    buffer = _buffer(vectors, size, size, pixels.element)
+    between = _buffer(vectors, size, size, f32)
+    given, axis = pixels.source(vectors, address), partial(source_axis, vectors, algorithm)
+
+    def column(_: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return axis(values)
 
     def write(tile: _Tile) -> None:
         def clear(index: SSAValue) -> None:
@@ -228,23 +241,19 @@ def define_source_transform(
         tile.unless_inside(lambda: function.loop(function.integer(size**2), clear))
 
         def transform(vector: SSAValue) -> None:
-            image = tile.pixels(source, vector, pixels.element)
-            tile.copy(image, buffer)
-            seen = image.or_else(function, tile.is_inside, buffer)
-            lines = [
-                axis([given.numbers(seen.load(function, address)) for address in line])
-                for line in seen.addresses(function, size)
-            ]
-            points = tile.point_addresses(vector)
-            for x, column in enumerate(zip(*lines, strict=True)):
-                for y, value in enumerate(axis(column)):
-                    vectors.store(value, points[y * size + x])
+            seen, points = tile.read(source, vector, buffer), tile.points(vector, size)
+            sizes = (size, size, size)
+
+            def row(_: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                return axis([*map(given.numbers, values)])
+
+            _each_line(function, sizes, seen, between, row)
+            _each_line(function, sizes, between.transposed, points.transposed, column)
 
         function.loop(tile.image.vectors, transform)
 
     sizes = (algorithm.step, size)
-    memory = (matrices, _multiples(function, parameters.source.matrix, algorithm.matrices))
-    _each_tile(vectors, parameters, parameters.source, memory, tiles, sizes, write)
+    _each_tile(vectors, parameters, parameters.source, matrices, tiles, sizes, write)
     function.finish()
     return name
 
@@ -267,41 +276,68 @@ def define_result_transform(
         Vectors(function, unit.lanes),
     )
     of_channels = pixels.result(vectors, address, biases)
-    buffer, term_buffer = (_buffer(vectors, size, pixels.element) for _ in range(2))
-    axis = partial(result_axis, vectors, algorithm)
+    buffer, term_buffer = (_buffer(vectors, size, size, pixels.element) for _ in range(2))
+    side, axis = algorithm.tile, partial(result_axis, vectors, algorithm)
+    between = _buffer(vectors, size, side, f32)
+
+    def column(_: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return axis(values)
 
     def write(tile: _Tile) -> None:
         def transform(vector: SSAValue) -> None:
             image = tile.pixels(result, vector, pixels.element)
             written = image.or_else(function, tile.is_inside, buffer)
-            places = written.addresses(function, size)
-            finished = of_channels(vector)
-            residuals = (
-                tile.residuals(terms, vector, term_buffer, size) if pixels.has_residual else None
-            )
-            points, side = tile.point_addresses(vector), algorithm.tile
-            columns = [
-                axis([vectors.load(point) for point in points[x::side]]) for x in range(side)
-            ]
-            for y, line in enumerate(zip(*columns, strict=True)):
-                for x, value in enumerate(axis(line)):
-                    added = None if residuals is None else residuals(y, x)
-                    written.store(function, finished(value, added), places[y][x])
+            finished, points = of_channels(vector), tile.points(vector, side)
+            sizes = (side, side, size)
+            _each_line(function, sizes, points.transposed, between.transposed, column)
+            others = tile.read(terms, vector, term_buffer) if pixels.has_residual else None
+            added = None if others is None else others.loader(function, size)
+
+            def finish(y: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                residuals = [None] * size if added is None else added(y)
+                return [*map(finished, axis(values), residuals)]
+
+            _each_line(function, (size, side, size), between, written, finish)
             tile.copy(buffer, image)
 
         function.loop(tile.image.vectors, transform)
 
-    memory = (matrices, _multiples(function, parameters.result.matrix, algorithm.matrices))
-    _each_tile(vectors, parameters, parameters.result, memory, tiles, (size, size), write)
+    _each_tile(vectors, parameters, parameters.result, matrices, tiles, (size, size), write)
     function.finish()
     return name
+
+
+def _each_line(
+    function: FunctionBuilder,
+    sizes: tuple[int, int, int],
+    source: _Grid,
+    target: _Grid,
+    convert: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+) -> None:
+    """Generates a loop that converts the rows of a grid to those of another one.
+
+    Args:
+        function: builder of the code.
+        sizes: number of rows, and the lengths of the rows of both grids.
+        source: grid that is read.
+        target: grid that is written.
+        convert: function that generates the code for one row, given its number.
+    """
+    count, read, written = sizes
+    load, places = source.loader(function, read), target.lines(function, written)
+
+    def line(y: SSAValue) -> None:
+        for value, place in zip(convert(y, load(y)), places(y), strict=True):
+            target.store(function, value, place)
+
+    function.loop(function.integer(count), line)
 
 
 def _each_tile(
     vectors: Vectors,
     parameters: WinogradParameters[SSAValue],
     image: ImageParameters[SSAValue],
-    memory: tuple[SSAValue, Sequence[SSAValue]],
+    matrices: SSAValue,
     tiles: Sequence[SSAValue],
     sizes: tuple[int, int],
     write: Callable[[_Tile], None],
@@ -312,7 +348,7 @@ def _each_tile(
         vectors: builder of the code.
         parameters: parameters of the convolution.
         image: parameters of the image that is tiled.
-        memory: first row of the block's matrices, and the elements to each matrix.
+        matrices: first row of the block's matrices.
         tiles: first tile of the block; begin and end of the range within the block.
         sizes: distance between tiles, and size of a tile, in pixels.
         write: function that generates the code for one tile.
@@ -338,9 +374,8 @@ def _each_tile(
         lines, pixels = bounds(y, image.height), bounds(x, image.width)
         seen = [function.subtract(last, one) for one, last in (lines, pixels)]
         inside = [function.compare("eq", count, whole) for count in seen]
-        matrices, distances = memory
         points = function.gep(matrices, function.multiply(row, image.tile))
         is_inside = function.binary(llvm.AndOp, *inside)
-        write(_Tile(vectors, image, start, lines, pixels, is_inside, points, distances))
+        write(_Tile(vectors, image, start, lines, pixels, is_inside, points))
 
     function.loop(function.subtract(end, begin), tile)
