@@ -289,7 +289,11 @@ class Instance:
         """Raises the error for a status other than success of a region."""
         cause = None if self._callbacks is None else self._callbacks.take_error()
         detail = f": {cause}" if cause is not None else f" with status {reason}"
-        raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
+        nodes = ", ".join(row.node for row in self.program.report if row.region == region)
+        of = f"; its nodes: {nodes}" if nodes else ""
+        error = ExecutionError(f"could not {what}: region {region} failed{detail}{of}")
+        error.locate("run", nodes or None)
+        raise error from cause
 
 
 def instance_of(

@@ -80,10 +80,11 @@ def test_any_status_names_the_region(status: int, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Fails, "status", status)
     told = f"status_fails_main_0 failed with status {status}"
     with byoc_mlir.compile(MODEL, targets=("status_fails",), fallback="allow") as compiled:
-        with pytest.raises(ExecutionError, match=told):
+        with pytest.raises(ExecutionError, match=f"{told}; its nodes: Relu_0") as raised:
             compiled.run(X)
+        assert raised.value.node == "Relu_0"
         compiled.export_library(tmp_path / "model.so")
-    with pytest.raises(ExecutionError, match=told):
+    with pytest.raises(ExecutionError, match=f"{told}; its nodes: Relu_0"):
         byoc_mlir.load(tmp_path / "model.so").run(X)
     assert f"7 running: {told}" in run_in_c(tmp_path)
 
