@@ -20,8 +20,8 @@ _READERS: dict[int, Callable[[AttributeProto, TensorReader], Any]] = {
     AttributeProto.SPARSE_TENSOR: lambda attribute, reader: reader.dense_array(
         attribute.sparse_tensor
     ),
-    AttributeProto.STRING: lambda attribute, _: _text(attribute.s),
-    AttributeProto.STRINGS: lambda attribute, _: tuple(map(_text, attribute.strings)),
+    AttributeProto.STRING: lambda attribute, _: text_of(attribute.s),
+    AttributeProto.STRINGS: lambda attribute, _: tuple(map(text_of, attribute.strings)),
     AttributeProto.TENSOR: lambda attribute, reader: reader.array(attribute.t),
     AttributeProto.TYPE_PROTO: lambda attribute, _: attribute.tp,
 }
@@ -55,5 +55,6 @@ def _value(node: onnx.NodeProto, attribute: AttributeProto, reader: TensorReader
     return _READERS[attribute.type](attribute, reader)
 
 
-def _text(data: bytes) -> str:
+def text_of(data: bytes) -> str:
+    """Returns a string of an attribute; bytes that are not UTF-8 become U+FFFD."""
     return data.decode("utf-8", "replace")

@@ -11,6 +11,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper
 
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
+from byoc_mlir.frontend.attributes import text_of
 from byoc_mlir.frontend.graphs import with_nodes
 from byoc_mlir.tensors import MapRow
 
@@ -69,7 +70,7 @@ def _row(node: NodeProto, type_: onnx.TypeProto.Map) -> MapRow:
 
 def _vector(node: NodeProto, type_: onnx.TypeProto.Map, given: Mapping[str, Any]) -> MapRow:
     texts: Sequence[bytes] = given.get("string_vocabulary", ())
-    keys = tuple(given.get("int64_vocabulary", ())) or tuple(text.decode() for text in texts)
+    keys = tuple(given.get("int64_vocabulary", ())) or tuple(map(text_of, texts))
     if len(set(keys)) != len(keys):
         raise _refused(node, f"the vocabulary has {len(keys)} keys, some of them twice")
     element_type = type_.value_type.tensor_type.elem_type
@@ -77,7 +78,7 @@ def _vector(node: NodeProto, type_: onnx.TypeProto.Map, given: Mapping[str, Any]
 
 
 def _cast(node: NodeProto, given: Mapping[str, Any]) -> MapRow:
-    to, form = (given.get(name, b"").decode() for name in ("cast_to", "map_form"))
+    to, form = (text_of(given.get(name, b"")) for name in ("cast_to", "map_form"))
     if (to or "TO_FLOAT") not in _CASTS or form not in ("", "DENSE", "SPARSE"):
         raise _refused(
             node,

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from byoc_mlir.frontend.attributes import text_of
 from byoc_mlir.frontend.graphs import attribute_of, with_nodes
 from byoc_mlir.frontend.strings import string_names
 
@@ -72,7 +73,7 @@ def _numbered(node: NodeProto, graph: onnx.GraphProto, number: int) -> Iterator[
     numbers = helper.make_attribute(_CLASSIFIERS[node.op_type], list(range(len(labels))))
     node.attribute.extend([*kept, numbers])
     table, place, label = f".labels.{number}", f".label.{number}", node.output[0]
-    texts = np.array([label.decode() for label in labels], object)
+    texts = np.array(list(map(text_of, labels)), object)
     graph.initializer.append(numpy_helper.from_array(texts, table))
     node.output[0] = place
     yield node

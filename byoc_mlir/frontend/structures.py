@@ -13,6 +13,7 @@ import onnx
 from onnx import helper
 
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
+from byoc_mlir.frontend.attributes import text_of
 from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.tensors import Kind, Structure, item_name
 
@@ -101,7 +102,7 @@ def _keys(node: onnx.NodeProto) -> tuple[int, ...] | tuple[str, ...]:
     numbers = attribute_of(node, "classlabels_int64s")
     if numbers.name:
         return tuple(numbers.ints)
-    return tuple(text.decode() for text in attribute_of(node, "classlabels_strings").strings)
+    return tuple(map(text_of, attribute_of(node, "classlabels_strings").strings))
 
 
 def is_structured(model: onnx.ModelProto) -> bool:

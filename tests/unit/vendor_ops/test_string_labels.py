@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from random import Random
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from nodes import node_model, rows
+from onnx import TensorProto, helper
 
 import byoc_mlir
+from byoc_mlir.errors import InvalidModelError, UnsupportedModelError
 from byoc_mlir.testing.reference import run_onnxruntime
 from byoc_mlir.testing.samples.onnx_nodes.trees import forest, listed
 
@@ -69,3 +73,61 @@ def test_categories(
         assert run_onnxruntime(model, {"x": data})["y"].tolist() == want
     with byoc_mlir.compile(model, targets=(), fallback="allow") as executable:
         assert executable.run({"x": data})["y"].tolist() == want
+
+
+_LATIN = "über".encode("latin-1")
+"""Text that is no UTF-8."""
+
+
+def _with_text(of: dict[str, Any]) -> onnx.ModelProto:
+    domain = "" if of["op_type"] == "StringNormalizer" else ML
+    made = helper.make_node(of["op_type"], ["x"], of["outputs"], domain=domain, **of["attributes"])
+    outputs = [helper.make_tensor_value_info(name, 0, None) for name in of["outputs"]]
+    x = onnx.ValueInfoProto(name="x", type=of["type"])
+    graph = helper.make_graph([made], "g", [x], outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(ML, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+_FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, [2, 2])
+_STRINGS = helper.make_tensor_type_proto(TensorProto.STRING, [2])
+_COLUMN = helper.make_tensor_type_proto(TensorProto.FLOAT, [1])
+_NOT_UTF8 = {
+    "labels": {
+        "op_type": "LinearClassifier",
+        "type": _FLOATS,
+        "outputs": ["label", "scores"],
+        "attributes": {"coefficients": [1.0, -1.0, 0.5, 1.0], "classlabels_strings": ["a", _LATIN]},
+    },
+    "maps": {
+        "op_type": "ZipMap",
+        "type": _FLOATS,
+        "outputs": ["maps"],
+        "attributes": {"classlabels_strings": ["a", _LATIN]},
+    },
+    "vocabulary": {
+        "op_type": "DictVectorizer",
+        "type": helper.make_map_type_proto(TensorProto.STRING, _COLUMN),
+        "outputs": ["y"],
+        "attributes": {"string_vocabulary": ["a", _LATIN]},
+    },
+    "form": {
+        "op_type": "CastMap",
+        "type": helper.make_map_type_proto(TensorProto.INT64, _COLUMN),
+        "outputs": ["y"],
+        "attributes": {"cast_to": "TO_FLOAT", "map_form": _LATIN},
+    },
+    "locale": {
+        "op_type": "StringNormalizer",
+        "type": _STRINGS,
+        "outputs": ["y"],
+        "attributes": {"locale": _LATIN, "case_change_action": "UPPER"},
+    },
+}
+"""Nodes with such a text in an attribute, each of which is read in a place of its own."""
+
+
+@pytest.mark.parametrize("of", _NOT_UTF8.values(), ids=_NOT_UTF8)
+def test_a_text_that_is_not_utf8_is_taken_or_refused(of: dict[str, Any]) -> None:
+    with suppress(UnsupportedModelError, InvalidModelError):
+        byoc_mlir.compile(_with_text(of), targets=(), fallback="allow").close()

@@ -55,7 +55,7 @@ def _labels(attributes: Attributes) -> str | None:
 
 
 def _normalizer(attributes: Attributes) -> str | None:
-    locale = attributes.get("locale", b"").decode()
+    locale = attributes.get("locale", b"").decode(errors="replace")
     if locale.split(".")[0].split("_")[0] not in _UNLIKE_OTHERS:
         return None
     return f"locale is '{locale}', accepted are those whose letters have the case of Unicode"
@@ -66,7 +66,7 @@ def _sequence(attributes: Attributes) -> str | None:
 
 
 def _tf_idf(attributes: Attributes) -> str | None:
-    mode = attributes["mode"].decode()
+    mode = attributes["mode"].decode(errors="replace")
     return None if mode == "TF" else f"mode is {mode} where strings are counted, accepted is TF"
 
 
