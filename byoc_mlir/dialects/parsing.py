@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation, Region
 from xdsl.parser import AttrParser, Parser
+from xdsl.parser.core import ForwardDeclaredValue
 
 from byoc_mlir.dialects.llvm_ext import from_upstream
 
@@ -28,6 +29,9 @@ class IRParser(Parser):
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
         module = super().parse_module(allow_implicit_module)
+        for op in module.walk():  # xDSL defines such values after it has made the op
+            if any(isinstance(operand, ForwardDeclaredValue) for operand in op.operands):
+                self.raise_error(f"{op.name} reads a value of its own region")
         from_upstream(module)
         return module
 

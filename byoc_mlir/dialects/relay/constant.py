@@ -292,8 +292,10 @@ def _is_printed_in_decimal(value: np.floating[Any]) -> bool:
     if not np.isfinite(value):
         return False
     digits = {4: 9, 8: 17}.get(value.dtype.itemsize)
+    if digits is None:
+        return True
     is_short = value.dtype.type(f"{value:.5e}") == value
-    return bool(is_short) or digits is None or "." in f"{value:.{digits}g}"
+    return bool(is_short) or "." in f"{value:.{digits}g}"
 
 
 def _inline_array(value: DenseIntOrFPElementsAttr, type_: Tensor) -> Array:

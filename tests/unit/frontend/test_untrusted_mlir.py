@@ -11,7 +11,13 @@ from xdsl.parser import Parser
 
 import byoc_mlir
 from byoc_mlir.dialects import make_context
-from byoc_mlir.errors import ByocError, CompilationError, UnsafeModelError, UnsupportedTypeError
+from byoc_mlir.errors import (
+    ByocError,
+    CompilationError,
+    InvalidModelError,
+    UnsafeModelError,
+    UnsupportedTypeError,
+)
 from byoc_mlir.tools.byoc import main
 
 U = "(tensor<4xf32>) -> tensor<4xf32>"
@@ -152,6 +158,18 @@ def test_the_command_line_needs_the_flag(
     assert main(["run", path, "--targets", ""]) == 1
     assert "--trusted" in capsys.readouterr().err
     assert main(["run", path, "--targets", "", "--trusted"]) == 0
+
+
+def test_an_operand_that_the_ops_own_region_defines_is_refused(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        f"""%r = byoc.composite "dnnl.x" from "x" (%a = %inner : tensor<4xf32>) -> tensor<4xf32> {{
+    %inner = relay.nn.relu %a : {U}
+    byoc.yield %inner : tensor<4xf32>
+  }}""",
+    )
+    with pytest.raises(InvalidModelError, match=r"byoc\.composite reads a value of its own region"):
+        byoc_mlir.compile(path, targets=(), trusted=True)
 
 
 def test_elements_that_tensors_cannot_have_are_refused(tmp_path: Path) -> None:

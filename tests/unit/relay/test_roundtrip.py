@@ -150,7 +150,13 @@ def test_constants_of_integers(values: list[int]) -> None:
     np.testing.assert_array_equal(op.array, array)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "uint16", "float16", "float64"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *("bool", "int4", "int8", "uint8", "uint16", "float16", "float64", "bfloat16"),
+        *("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"),
+    ],
+)
 @pytest.mark.parametrize("shape", [(), (1,), (2, 3), (0, 2), (5, 5)])
 def test_constants_of_every_shape(dtype: str, shape: tuple[int, ...]) -> None:
     array = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
