@@ -22,7 +22,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.llvm_intrinsics import (
-    FloatBinaryIntrinsic,
+    FloatIntrinsic,
     FMulAddOp,
     MaximumOp,
     MinimumOp,
@@ -176,13 +176,7 @@ class Vectors:
 
     def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """Computes `lhs * rhs + total`, rounded once if the processor has FMA."""
-        return self.function.insert(
-            FMulAddOp.create(
-                operands=[lhs, rhs, total],
-                result_types=[self.type],
-                properties={"fastmathFlags": _AS_WRITTEN},
-            )
-        )
+        return self._intrinsic(FMulAddOp, _AS_WRITTEN, lhs, rhs, total)
 
     def weighted_sum(self, *terms: tuple[float, SSAValue]) -> SSAValue:
         """Computes the sum of values times constants; the first constant must be 1."""
@@ -222,11 +216,11 @@ class Vectors:
 
     def maximum(self, value: SSAValue, limit: SSAValue) -> SSAValue:
         """Returns the lane-wise maximum, which keeps NaN."""
-        return self._extreme(MaximumOp, value, limit)
+        return self._intrinsic(MaximumOp, _ANY_ZERO, value, limit)
 
     def clamp(self, value: SSAValue, lower: SSAValue, upper: SSAValue) -> SSAValue:
         """Clamps a vector to [lower, upper]; keeps NaN."""
-        return self._extreme(MinimumOp, self.maximum(value, lower), upper)
+        return self._intrinsic(MinimumOp, _ANY_ZERO, self.maximum(value, lower), upper)
 
     def limited(self, lower: float, upper: float) -> Callable[[SSAValue], SSAValue]:
         """Returns a function that clamps to constant limits, with one instruction for each finite
@@ -237,7 +231,7 @@ class Vectors:
             if lower != -math.inf:
                 value = self.maximum(value, self.splat(lower))
             if upper != math.inf:
-                value = self._extreme(MinimumOp, value, self.splat(upper))
+                value = self._intrinsic(MinimumOp, _ANY_ZERO, value, self.splat(upper))
             return value
 
         return limit
@@ -255,15 +249,12 @@ class Vectors:
             return partial(self.maximum, limit=low)
         return partial(self.clamp, lower=low, upper=self.broadcast_bits(upper))
 
-    def _extreme(
-        self, op: type[FloatBinaryIntrinsic], value: SSAValue, limit: SSAValue
+    def _intrinsic(
+        self, op: type[FloatIntrinsic], flags: llvm.FastMathAttr, *operands: SSAValue
     ) -> SSAValue:
+        properties = {"fastmathFlags": flags}
         return self.function.insert(
-            op.create(
-                operands=[value, limit],
-                result_types=[self.type],
-                properties={"fastmathFlags": _ANY_ZERO},
-            )
+            op.create(operands=operands, result_types=[self.type], properties=properties)
         )
 
 

@@ -76,22 +76,20 @@ def log_sum_exp(x: Array, axes: Axes, keepdims: bool = False) -> Array:
     return found if keepdims else found.squeeze(axes)
 
 
-def argmax(x: Array, axis: int, keepdims: bool, select_last: bool = False) -> Array:
-    """Returns the indices of the largest elements of an axis; of equal ones the first, or last."""
-    return _place(np.argmax, x, axis, keepdims, select_last)
+def _places(function: Callable[..., Array]) -> Callable[[Array, int, int, int], Array]:
+    """Returns a function for the indices of an axis's extremes; of equal ones the first, or
+    last.
+    """
+
+    def run(x: Array, axis: int, keepdims: int, select_last_index: int = 0) -> Array:
+        if not select_last_index:
+            return function(x, axis, keepdims=bool(keepdims))
+        return x.shape[axis] - 1 - function(np.flip(x, axis), axis, keepdims=bool(keepdims))
+
+    return run
 
 
-def argmin(x: Array, axis: int, keepdims: bool, select_last: bool = False) -> Array:
-    """Returns the indices of the smallest elements of an axis; of equal ones the first, or last."""
-    return _place(np.argmin, x, axis, keepdims, select_last)
-
-
-def _place(
-    function: Callable[..., Array], x: Array, axis: int, keepdims: bool, select_last: bool
-) -> Array:
-    if not select_last:
-        return function(x, axis, keepdims=keepdims)
-    return x.shape[axis] - 1 - function(np.flip(x, axis), axis, keepdims=keepdims)
+argmax, argmin = _places(np.argmax), _places(np.argmin)
 
 
 def cumsum(x: Array, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:

@@ -16,20 +16,12 @@ from byoc_mlir.numpy_ops.elementwise import FUNCTIONS, PREDICATES, clip
 from byoc_mlir.tensors import Array
 
 
-def _sum(*terms: Array) -> Array:
-    return reduce(np.add, terms)
+def _of_all(combine: np.ufunc) -> Callable[..., Array]:
+    return lambda *terms: reduce(combine, terms)
 
 
 def _mean(*terms: Array) -> Array:
-    return np.divide(_sum(*terms), terms[0].dtype.type(len(terms)))
-
-
-def _max(*terms: Array) -> Array:
-    return reduce(np.maximum, terms)
-
-
-def _min(*terms: Array) -> Array:
-    return reduce(np.minimum, terms)
+    return np.divide(reduce(np.add, terms), terms[0].dtype.type(len(terms)))
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:
@@ -101,16 +93,16 @@ OPS: Mapping[str, Callable[..., Any]] = {
     "HardSwish": activation.hard_swish,
     "IsInf": _is_infinite,
     "LeakyRelu": activation.leaky_relu,
-    "Max": _max,
+    "Max": _of_all(np.maximum),
     "Mean": _mean,
-    "Min": _min,
+    "Min": _of_all(np.minimum),
     "Mod": _remainder,
     "PRelu": activation.prelu,
     "Reciprocal": np.reciprocal,
     "Selu": activation.selu,
     "Softplus": activation.softplus,
     "Softsign": activation.softsign,
-    "Sum": _sum,
+    "Sum": _of_all(np.add),
     "ThresholdedRelu": activation.thresholded_relu,
     "Where": _where,
     "com.microsoft.BiasGelu": _biased(activation.gelu),

@@ -23,14 +23,6 @@ def _over_axes(reduce: reduction.Reduction) -> Callable[..., Array]:
     return run
 
 
-def _argmax(x: Array, axis: int, keepdims: int, select_last_index: int = 0) -> Array:
-    return reduction.argmax(x, axis, bool(keepdims), bool(select_last_index))
-
-
-def _argmin(x: Array, axis: int, keepdims: int, select_last_index: int = 0) -> Array:
-    return reduction.argmin(x, axis, bool(keepdims), bool(select_last_index))
-
-
 def _cumsum(x: Array, axis: Array, exclusive: int, reverse: int) -> Array:
     place = axis_of(int(axis.reshape(())), x.ndim)
     return reduction.cumsum(x, place, bool(exclusive), bool(reverse))
@@ -101,8 +93,8 @@ def _batch_norm(x: Array, *statistics: Array, epsilon: float = 1e-5) -> Array:
 
 
 OPS: Mapping[str, Callable[..., Any]] = {
-    "ArgMax": _argmax,
-    "ArgMin": _argmin,
+    "ArgMax": reduction.argmax,
+    "ArgMin": reduction.argmin,
     "BatchNormalization": _batch_norm,
     "CumSum": _cumsum,
     "InstanceNormalization": _instance_norm,

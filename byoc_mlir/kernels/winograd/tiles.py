@@ -92,13 +92,6 @@ class _Grid:
         """Returns the same memory with rows and columns exchanged."""
         return _Grid(self.base, self.step, self.line, self.vector)
 
-    def loader(
-        self, function: FunctionBuilder, size: int
-    ) -> Callable[[SSAValue], Sequence[SSAValue]]:
-        """Returns a function that loads the first `size` pixels of a row."""
-        line = self.lines(function, size)
-        return lambda y: [self.load(function, address) for address in line(y)]
-
     def lines(
         self, function: FunctionBuilder, size: int
     ) -> Callable[[SSAValue], Sequence[SSAValue]]:
@@ -229,8 +222,8 @@ def define_source_transform(
     between = _buffer(vectors, size, size, f32)
     given, axis = pixels.source(vectors, address), partial(source_axis, vectors, algorithm)
 
-    def column(_: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        return axis(values)
+    def row(values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return axis([*map(given.numbers, values)])
 
     def write(tile: _Tile) -> None:
         def clear(index: SSAValue) -> None:
@@ -243,12 +236,8 @@ def define_source_transform(
         def transform(vector: SSAValue) -> None:
             seen, points = tile.read(source, vector, buffer), tile.points(vector, size)
             sizes = (size, size, size)
-
-            def row(_: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                return axis([*map(given.numbers, values)])
-
-            _each_line(function, sizes, seen, between, row)
-            _each_line(function, sizes, between.transposed, points.transposed, column)
+            _each_line(function, sizes, row, between, seen)
+            _each_line(function, sizes, axis, points.transposed, between.transposed)
 
         function.loop(tile.image.vectors, transform)
 
@@ -280,24 +269,20 @@ def define_result_transform(
     side, axis = algorithm.tile, partial(result_axis, vectors, algorithm)
     between = _buffer(vectors, size, side, f32)
 
-    def column(_: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        return axis(values)
-
     def write(tile: _Tile) -> None:
         def transform(vector: SSAValue) -> None:
             image = tile.pixels(result, vector, pixels.element)
             written = image.or_else(function, tile.is_inside, buffer)
             finished, points = of_channels(vector), tile.points(vector, side)
-            sizes = (side, side, size)
-            _each_line(function, sizes, points.transposed, between.transposed, column)
-            others = tile.read(terms, vector, term_buffer) if pixels.has_residual else None
-            added = None if others is None else others.loader(function, size)
+            others = [tile.read(terms, vector, term_buffer)] if pixels.has_residual else []
 
-            def finish(y: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                residuals = [None] * size if added is None else added(y)
+            def finish(values: Sequence[SSAValue], *added: Sequence[SSAValue]) -> list[SSAValue]:
+                residuals = added[0] if added else [None] * size
                 return [*map(finished, axis(values), residuals)]
 
-            _each_line(function, (size, side, size), between, written, finish)
+            sizes = (side, side, size)
+            _each_line(function, sizes, axis, between.transposed, points.transposed)
+            _each_line(function, (size, side, size), finish, written, between, *others)
             tile.copy(buffer, image)
 
         function.loop(tile.image.vectors, transform)
@@ -310,24 +295,28 @@ def define_result_transform(
 def _each_line(
     function: FunctionBuilder,
     sizes: tuple[int, int, int],
-    source: _Grid,
+    convert: Callable[..., Sequence[SSAValue]],
     target: _Grid,
-    convert: Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
+    source: _Grid,
+    *others: _Grid,
 ) -> None:
-    """Generates a loop that converts the rows of a grid to those of another one.
+    """Generates a loop that converts the rows of grids to those of another one.
 
     Args:
         function: builder of the code.
-        sizes: number of rows, and the lengths of the rows of both grids.
-        source: grid that is read.
+        sizes: number of rows, and the lengths of the rows of `source` and of all other grids.
+        convert: function that generates the code for one row of each grid that is read.
         target: grid that is written.
-        convert: function that generates the code for one row, given its number.
+        source, others: grids that are read.
     """
     count, read, written = sizes
-    load, places = source.loader(function, read), target.lines(function, written)
+    places = target.lines(function, written)
+    rows = [(source, source.lines(function, read))]
+    rows += [(one, one.lines(function, written)) for one in others]
 
     def line(y: SSAValue) -> None:
-        for value, place in zip(convert(y, load(y)), places(y), strict=True):
+        values = convert(*([grid.load(function, at) for at in row(y)] for grid, row in rows))
+        for value, place in zip(values, places(y), strict=True):
             target.store(function, value, place)
 
     function.loop(function.integer(count), line)
