@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import f32
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from byoc_mlir.dialects.byoc import CompositeOp
-from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.nn import BatchNormOp, BiasAddOp, DenseOp
 from byoc_mlir.dialects.relay.window import Conv2DOp
@@ -32,6 +32,13 @@ def kind_of(op: Operation) -> str:
     `nn.conv2d`.
     """
     return op.composite_name.data if isinstance(op, CompositeOp) else relay_name(op)
+
+
+def source_of(value: SSAValue, op: Operation) -> SSAValue | Weight:
+    """Returns a constant, or a value of the region, for an operand in an op or its composite."""
+    if isinstance(value, BlockArgument) and isinstance(op, CompositeOp):
+        return source_of(op.inputs[value.index], op) if value.block is op.body.block else value
+    return value.owner.weight if isinstance(value.owner, ConstantOp) else value
 
 
 def outputs_of(region: FuncOp) -> Sequence[SSAValue]:

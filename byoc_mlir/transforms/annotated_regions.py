@@ -17,7 +17,13 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp
 from byoc_mlir.limits import in_time
 from byoc_mlir.patterns.subjects import describe
-from byoc_mlir.transforms.blocks import can_offload, is_annotation, is_constant, is_node
+from byoc_mlir.transforms.blocks import (
+    can_offload,
+    is_annotation,
+    is_constant,
+    is_constant_value,
+    is_node,
+)
 from byoc_mlir.transforms.union_find import UnionFind
 
 Annotation: TypeAlias = CompilerBeginOp | CompilerEndOp
@@ -81,7 +87,7 @@ def insert_annotations(regions: Iterable[AnnotatedRegion]) -> None:
         begins = dict[SSAValue, SSAValue]()
         for op in region.ops:
             for index, value in enumerate(op.operands):
-                if value.owner in inside or _owned_by_constant(value):
+                if value.owner in inside or is_constant_value(value):
                     continue
                 if value not in begins:
                     begins[value] = _insert_begin(value, region.compiler, op)
@@ -214,10 +220,6 @@ def _check_begin_uses(begin: CompilerBeginOp, region_of: dict[Operation, Annotat
             _fail(begin, f"byoc.compiler_begin is used in another block, by {describe(user)}")
         if user not in region_of and not isinstance(user, CompilerEndOp):
             _fail(user, f"byoc.compiler_begin feeds {describe(user)}, which no region can hold")
-
-
-def _owned_by_constant(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and is_constant(value.owner)
 
 
 def _listed(ops: list[Operation]) -> str:

@@ -50,6 +50,11 @@ def is_constant(op: Operation) -> bool:
     return _is_constant_kind(type(op))
 
 
+def is_constant_value(value: SSAValue) -> bool:
+    """True if a constant defines the value."""
+    return isinstance(value.owner, Operation) and is_constant(value.owner)
+
+
 @cache
 def _is_constant_kind(kind: type[Operation]) -> bool:
     return kind.has_trait(ConstantLike, value_if_unregistered=False)

@@ -19,7 +19,7 @@ from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.relay.window import ConvOp
-from byoc_mlir.transforms.blocks import is_constant
+from byoc_mlir.transforms.blocks import is_constant, is_constant_value
 from byoc_mlir.transforms.work import tensor_bytes
 
 
@@ -113,12 +113,8 @@ def _live_bytes(block: Block) -> int:
         live += sum(map(_size, op.results))
         most = max(most, live)
         ending = {value for value in (*op.operands, *op.results) if last[value] is op}
-        live -= sum(_size(value) for value in ending if not _is_constant(value))
+        live -= sum(_size(value) for value in ending if not is_constant_value(value))
     return most
-
-
-def _is_constant(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and is_constant(value.owner)
 
 
 def _size(value: SSAValue) -> int:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, StringAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.abi import COMPUTED_IN
 from byoc_mlir.backends.gemm import Gemm, gemm_of, gemm_refused
+from byoc_mlir.backends.region import source_of
 from byoc_mlir.dialects.byoc import CompositeOp
-from byoc_mlir.dialects.relay import ConstantOp, Weight
+from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.nn import DenseOp, MatmulOp
@@ -82,7 +83,7 @@ class Matmul:
 def matmul_of(op: Operation) -> Matmul:
     """Returns the call for an op that `refused` accepts, or for a composite of the patterns."""
     anchor = anchor_of(op)
-    gemm, (a, b) = gemm_of(anchor), (_source(value, op) for value in anchor.operands)
+    gemm, (a, b) = gemm_of(anchor), (source_of(value, op) for value in anchor.operands)
     element = tensor_type(anchor.operands[0]).element_type
     result = tensor_type(op.results[0]).element_type
     bias, epilogue = None, _NO_EPILOGUE
@@ -139,13 +140,6 @@ def _bias(op: CompositeOp, anchor: Operation, result: Attribute) -> Weight:
     """Returns a composite's bias as a vector of the result's type, which cuBLASLt requires."""
     (adding,) = (use.operation for use in anchor.results[0].uses)
     other = next(value for value in adding.operands if value is not anchor.results[0])
-    source = _source(other, op)
+    source = source_of(other, op)
     assert isinstance(source, Weight)
     return Weight.of(source.name, source.data.reshape(-1).astype(numpy_dtype(result)))
-
-
-def _source(value: SSAValue, op: Operation) -> SSAValue | Weight:
-    """Returns a constant, or a value of the region, for an operand in an op or its composite."""
-    if isinstance(value, BlockArgument) and isinstance(op, CompositeOp):
-        return _source(op.inputs[value.index], op) if value.block is op.body.block else value
-    return value.owner.weight if isinstance(value.owner, ConstantOp) else value

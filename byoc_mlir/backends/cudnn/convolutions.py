@@ -8,12 +8,13 @@ from enum import IntEnum
 
 import numpy as np
 from xdsl.dialects.builtin import Float16Type, Float32Type, StringAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.abi import COMPUTED_IN
 from byoc_mlir.backends.cudnn.constants import DataType
+from byoc_mlir.backends.region import source_of
 from byoc_mlir.dialects.byoc import CompositeOp
-from byoc_mlir.dialects.relay import ConstantOp, Weight
+from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import AddOp
@@ -133,7 +134,7 @@ def call_of(op: Operation) -> ConvolutionCall:
         has_residual=Role.RESIDUAL in operands,
         has_relu=any(isinstance(one, ReluOp) for one in ops),
     )
-    sources = {role: _source(value, op) for role, value in operands.items()}
+    sources = {role: source_of(value, op) for role, value in operands.items()}
     if convolution.has_bias:
         sources.setdefault(Role.BIAS, _zeros(anchor))
     sources[Role.RESULT] = op.results[0]
@@ -154,10 +155,3 @@ def _zeros(anchor: ConvOp | ConvTransposeOp) -> Weight:
     result = tensor_type(anchor.output)
     zeros = np.zeros(shape_of(anchor.output)[1], numpy_dtype(result.element_type))
     return Weight.of("no_bias", zeros)
-
-
-def _source(value: SSAValue, op: Operation) -> SSAValue | Weight:
-    """Returns a constant, or a value of the region, for an operand in an op or its composite."""
-    if isinstance(value, BlockArgument) and isinstance(op, CompositeOp):
-        return _source(op.inputs[value.index], op) if value.block is op.body.block else value
-    return value.owner.weight if isinstance(value.owner, ConstantOp) else value

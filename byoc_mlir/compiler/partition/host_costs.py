@@ -30,7 +30,7 @@ from byoc_mlir.lowering.convolutions.description import convolutions
 from byoc_mlir.lowering.to_llvm.types import byte_width
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.runtime.system.cpu import target_cpu
-from byoc_mlir.transforms.blocks import is_constant, is_terminator
+from byoc_mlir.transforms.blocks import is_constant, is_constant_value, is_terminator
 from byoc_mlir.transforms.inline_partitions import dissolve_composites
 from byoc_mlir.transforms.work import multiplications
 
@@ -128,7 +128,7 @@ def _is_described(op: QuantizedConvOp) -> bool:
     """True if the weights are constants and the number of channels is known, so that a kernel's
     cost is known.
     """
-    return _is_weight(op.weight) and isinstance(sizes_of(op.data)[1], int)
+    return is_constant_value(op.weight) and isinstance(sizes_of(op.data)[1], int)
 
 
 def _is_known(op: Operation) -> bool:
@@ -146,7 +146,7 @@ def _of_op(op: Operation) -> float:
         return _of_layer(op)
     known, products = calibration(ConvolutionCalibration), multiplications(op)
     if products:
-        weights = bytes_of(value for value in op.operands if _is_weight(value))
+        weights = bytes_of(value for value in op.operands if is_constant_value(value))
         return products / known.products + weights / known.weight_bytes
     milliseconds = 0.0
     if relay_name(op).endswith(_FUNCTIONS):
@@ -174,10 +174,6 @@ def _of_layer(op: LstmOp | GruOp) -> float:
         _FUNCTIONS_OF_STATE[type(op)] * batch * size / calibration(ActivationCalibration).swish
     )
     return steps * directions * (product + functions)
-
-
-def _is_weight(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and is_constant(value.owner)
 
 
 def _is_fused(op: Operation) -> bool:

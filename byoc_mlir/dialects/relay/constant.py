@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr
-from xdsl.ir import Attribute, Data
+from xdsl.ir import Attribute, Data, SSAValue
 from xdsl.irdl import irdl_attr_definition, irdl_op_definition, prop_def, traits_def
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
@@ -314,3 +314,8 @@ def widened(constant: ConstantOp) -> ConstantOp:
     wide = ConstantOp.of(constant.weight.name, content)
     wide.location = constant.location
     return wide
+
+
+def known_array(value: SSAValue) -> Array | None:
+    """Returns the array of a constant, or `None` for a computed value."""
+    return value.owner.array if isinstance(value.owner, ConstantOp) else None

@@ -9,9 +9,9 @@ import numpy as np
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn, qnn
+from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn
 from byoc_mlir.dialects.relay.base import rank_of, shape_of, sizes_of, tensor_type
-from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dialects.relay.constant import derived_array, known_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dims import Size
@@ -143,7 +143,7 @@ def _weights(value: SSAValue, zero_point: SSAValue, inner: tuple[int, ...]) -> A
     Args:
         inner: dimensions to append to the shape of a vector of zero points, for broadcasting.
     """
-    weights, zeros = constant_of(value), constant_of(zero_point)
+    weights, zeros = known_array(value), known_array(zero_point)
     if weights is None or zeros is None:
         return None
     if not weights.size or (weights.dtype == np.int8 and not zeros.any()):
@@ -162,11 +162,6 @@ def _centred(weights: Array, zeros: Array) -> Array:
     found = weights.astype(np.int8 if fits else np.int16)
     found -= zeros.astype(found.dtype)  # what does not fit on the way does in the end
     return found
-
-
-def constant_of(value: SSAValue) -> Array | None:
-    """Returns the content of a constant, or None if the value is not constant."""
-    return value.owner.array if isinstance(value.owner, ConstantOp) else None
 
 
 def is_signed(value: SSAValue) -> bool:
@@ -291,8 +286,8 @@ def _requantized(
     chain: IntegerGemmChain, op: qnn.RequantizeOp, product: IntegerMatmul
 ) -> IntegerGemmChain | None:
     dtype = numpy_dtype(tensor_type(op.output).element_type)
-    given, wanted = constant_of(op.input_scale), constant_of(op.output_scale)
-    zero_point = constant_of(op.output_zero_point)
+    given, wanted = known_array(op.input_scale), known_array(op.output_scale)
+    zero_point = known_array(op.output_zero_point)
     if given is None or wanted is None or zero_point is None or dtype not in _BYTES:
         return None
     if not _is_zero(op.input_zero_point):
@@ -318,5 +313,5 @@ def _clipped(chain: IntegerGemmChain, op: elementwise.ClipOp) -> IntegerGemmChai
 
 
 def _is_zero(zero_point: SSAValue) -> bool:
-    zeros = constant_of(zero_point)
+    zeros = known_array(zero_point)
     return zeros is not None and not zeros.any()

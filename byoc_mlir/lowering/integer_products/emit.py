@@ -27,7 +27,7 @@ from byoc_mlir.dialects.relay.base import (
     tensor_type,
     type_sizes,
 )
-from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dialects.relay.constant import derived_array, known_array
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.kernels.builder import POINTER
@@ -41,7 +41,6 @@ from byoc_mlir.lowering.integer_products.chain import (
     Array,
     IntegerGemmChain,
     IntegerMatmul,
-    constant_of,
     is_signed,
 )
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Read, dim, dims
@@ -163,7 +162,7 @@ class ProductWriter:
         if not gemm.unit.takes_bytes:
             return self._columns(b, gemm, self._bias, np.dtype(np.int32))
         sums = _filled(it.weights.sum((0, 1, 2), np.int64), gemm.columns, np.dtype(np.int64))
-        zero_point, bias = constant_of(it.zero_point), self._bias
+        zero_point, bias = known_array(it.zero_point), self._bias
         if zero_point is not None and isinstance(bias, np.ndarray):
             start = _filled(bias, gemm.columns, sums.dtype) - (int(zero_point) + shift) * sums
             return b.constant(start.astype(np.int32), "start")
@@ -182,7 +181,7 @@ class ProductWriter:
     def _bias(self) -> SSAValue | Array:
         if self.chain.bias is None:
             return np.zeros((), np.int32)
-        known = constant_of(self.chain.bias)
+        known = known_array(self.chain.bias)
         return self.chain.bias if known is None else known
 
     def _columns(
@@ -196,7 +195,7 @@ class ProductWriter:
         each.
         """
         if isinstance(numbers, SSAValue):
-            known = constant_of(numbers)
+            known = known_array(numbers)
             if known is None:
                 return _filled_later(b, numbers, gemm.columns)
             numbers = known

@@ -9,7 +9,8 @@ from xdsl.ir import Attribute
 
 from byoc_mlir.backends.dnnl.dialect import EltwiseAttr, QuantizedConvolutionOp, SumAttr
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.primitives.constants import known_array, replace_constant
+from byoc_mlir.backends.dnnl.primitives.constants import replace_constant
+from byoc_mlir.dialects.relay.constant import known_array
 from byoc_mlir.limits import in_time
 
 _BIAS, _SCALES = 2, 3

@@ -16,8 +16,9 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.primitives.constants import known_array, replace_constant
+from byoc_mlir.backends.dnnl.primitives.constants import replace_constant
 from byoc_mlir.dialects.relay.base import ints
+from byoc_mlir.dialects.relay.constant import known_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.limits import in_time
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.tensors import Array
-
-
-def known_array(value: SSAValue) -> Array | None:
-    """Returns the array of a constant, or `None` for a computed value."""
-    return value.owner.array if isinstance(value.owner, ConstantOp) else None
 
 
 def replace_constant(op: Operation, index: int, array: Array) -> None:

@@ -16,8 +16,8 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.primitives.constants import known_array
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.constant import known_array
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.kernels.normalization import JoinedTensor, NormalizedJoin, fitting_lanes
 from byoc_mlir.kernels.vectors import VectorUnit
