@@ -25,12 +25,13 @@ func.func @main(%x: tensor<?x16x?x?xf32, #relay.shape<[n, 16, h, w]>>) -> tensor
 // CHECK:       linalg.generic {{.*}} doc = "channels_first"}
 
 // Lines of any width: long strips, and kernels for powers of two of the pixels that are left.
+// Without limits, the lower limit is minus infinity.
 // PRODUCT-LABEL: func.func @main
-// PRODUCT:       llvm.call @byoc_implicit_gemm_{{.*}}_padded_none_any_of_buffers(
 // PRODUCT:       llvm.call @byoc_implicit_gemm_{{.*}}_padded_relu_any_of_buffers(
-// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_4x{{.*}}_padded_none(
-// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_2x{{.*}}_padded_none(
-// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_1x{{.*}}_padded_none(
+// PRODUCT:       llvm.call @byoc_implicit_gemm_{{.*}}_padded_relu_any_of_buffers(
+// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_4x{{.*}}_padded_relu(
+// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_2x{{.*}}_padded_relu(
+// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_1x{{.*}}_padded_relu(
 
 // -----
 
