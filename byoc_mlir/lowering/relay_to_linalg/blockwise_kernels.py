@@ -1,9 +1,9 @@
 """Kernels of GEMMs with blockwise quantised weights of a few bits.
 
 They read weights as ONNX stores them: the codes of a unit follow each other, and a byte holds the
-codes of neighbouring elements. So weights are never copied. Instead, where steps are lanes, the data
-is put in the order in which a vector of bytes gives the codes: first the elements of the low bits of
-all lanes, then those of the next bits.
+codes of neighbouring elements. So weights are never copied. Instead, where lanes are steps, the
+data is put in the order in which a vector of bytes gives the codes: first the elements of the low
+bits of all lanes, then those of the next bits.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ class ManyRows(BlockwiseWriter):
 
     It dequantises some hundred steps of a panel, and multiplies tiles of rows with them. Lanes are
     units. The data of a tile is one stream `[steps, tile_rows]`: rows whose distance is a multiple
-    of 4 KB would meet in the same sets of L1. On the stack are weights `[steps, PANEL]`, and scales and zero points `[blocks, PANEL]`.
-    A panel that is not full repeats the last unit.
+    of 4 KB would meet in the same sets of L1. On the stack are weights `[steps, PANEL]`, and scales
+    and zero points `[blocks, PANEL]`. A panel that is not full repeats the last unit.
     """
 
     NAME = "many"
