@@ -1,9 +1,9 @@
 """Kernels of GEMMs with blockwise quantised weights of a few bits.
 
 They read weights as ONNX stores them: the codes of a unit follow each other, and a byte holds the
-codes of neighbouring elements. So weights are never copied. Instead, where steps are lanes, the data
-is put in the order in which a vector of bytes gives the codes: first the elements of the low bits of
-all lanes, then those of the next bits.
+codes of neighbouring elements. So weights are never copied. Instead, where lanes are steps, the
+data is put in the order in which a vector of bytes gives the codes: first the elements of the low
+bits of all lanes, then those of the next bits.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ GROUP = 4
 """Neighbouring bytes of a unit that are one word of a lane."""
 
 _UNROLLED = 4
+_LINE_BYTES = 64
 _BYTE = IntegerType(8, Signedness.UNSIGNED)
 ELEMENTS = (f32, _BYTE, f32, f32, f32)
 """Elements of the operands and the result."""
@@ -155,11 +156,11 @@ class BlockwiseWriter(ABC):
 
     Its buffers are dense: data `[rows, steps]`, codes `[units, blocks, bytes]`, scales `[units,
     blocks]`, zero points of the same shape or `[1, 1]`, the result `[rows, units]`, and `MEMORY`,
-    of which the first, if any, is for the data in the order of the codes `[rows, steps]`.
+    of which the first is for the data in the order in which it is read `[rows, steps]`.
     """
 
     NAME: ClassVar[str]
-    MEMORY: ClassVar[Sequence[Attribute]] = ()
+    MEMORY: ClassVar[Sequence[Attribute]] = (f32,)
     """Elements of each further buffer."""
     CHUNK_BYTES: ClassVar[int | None] = None
     """Most bytes of a chunk; `None` for as many as a register has `f32`."""
@@ -183,11 +184,12 @@ class BlockwiseWriter(ABC):
 
     @property
     def ordered(self) -> SSAValue:
-        """Returns the buffer of the data in the order of the codes."""
+        """Returns the buffer of the data in the order in which it is read."""
         return self.memory[0]
 
+    @abstractmethod
     def order_data(self, first: Index, count: Index) -> None:
-        """Emits the preparation of the data of some rows; there is none without `MEMORY`."""
+        """Emits the preparation of the data of some rows."""
 
     @abstractmethod
     def panel(self, first: Index, count: Index, tile: int) -> None:
@@ -259,6 +261,19 @@ class BlockwiseWriter(ABC):
     def packed(self, at: Index) -> SSAValue:
         """Emits the load of a chunk of bytes."""
         return self.vector(self.bytes, at, VectorType(_BYTE, [self.form.lanes]))
+
+    def prefetch_next(self, start: Index, block: Index, units: int) -> None:
+        """Emits the prefetch of the share of the next tile's codes that a block has: the codes of a
+        unit are too few for the processor's own prefetches.
+        """
+        bytes_ = units * self.form.bytes
+        first = self.times(self.plus(start, self.times(self.sizes.blocks, units)), self.form.bytes)
+        for line in range(0, bytes_, _LINE_BYTES):
+            self.prefetch(self.plus(first, self.times(block, bytes_), line))
+
+    def prefetch(self, at: Index) -> None:
+        """Emits the prefetch of codes."""
+        self.code.add(host.PrefetchOp(self.bytes, self.code.index(at)))
 
     def vector(self, buffer: SSAValue, at: Index, type_: VectorType | None = None) -> SSAValue:
         """Emits the load of a vector."""

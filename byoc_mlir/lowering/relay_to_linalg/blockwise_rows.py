@@ -8,7 +8,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums
 from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
@@ -16,8 +15,6 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     BlockwiseWriter,
 )
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
-
-LINE_BYTES = 64
 
 
 class FewRows(BlockwiseWriter):
@@ -86,7 +83,7 @@ class FewRows(BlockwiseWriter):
             numbers = [self.plus(start, block) for start in starts]
             row_blocks = [self.plus(start, block) for start in row_starts]
             scales = [self.number(self.scales, number) for number in numbers for _ in rows]
-            self._prefetch_next(starts[0], block, len(units))
+            self.prefetch_next(starts[0], block, len(units))
             sums = self._block(numbers, row_blocks)
             loop.carry(list(map(self.added_product, scales, sums, loop.carried)))
         places = [
@@ -94,19 +91,6 @@ class FewRows(BlockwiseWriter):
         ]
         for place, total in zip(places, loop.results, strict=True):
             code.store(self.summed(total), self.output, place)
-
-    def _prefetch_next(self, start: Index, block: Index, units: int) -> None:
-        """Emits the prefetch of the share of the next tile's codes that a block has: the codes of a
-        unit are too few for the processor's own prefetches.
-        """
-        bytes_ = units * self.form.bytes
-        first = self.times(self.plus(start, self.times(self.sizes.blocks, units)), self.form.bytes)
-        for line in range(0, bytes_, LINE_BYTES):
-            self.prefetch(self.plus(first, self.times(block, bytes_), line))
-
-    def prefetch(self, at: Index) -> None:
-        """Emits the prefetch of codes."""
-        self.code.add(host.PrefetchOp(self.bytes, self.code.index(at)))
 
     def _block(self, units: Sequence[Index], rows: Sequence[Index]) -> Sums:
         """Emits the dot products of a block of each unit with each row, less the zero points.

@@ -31,14 +31,14 @@ class ManyRows(BlockwiseWriter):
     """Kernel for many rows.
 
     It dequantises some hundred steps of a panel, and multiplies tiles of rows with them. Lanes are
-    units. On the stack are weights `[steps, PANEL]`, and scales and zero points `[blocks, PANEL]`.
-    A panel that is not full repeats the last unit.
+    units. The data of a tile is one stream `[steps, tile_rows]`: rows whose distance is a multiple
+    of 4 KB would meet in the same sets of L1. On the stack are weights `[steps, PANEL]`, and scales
+    and zero points `[blocks, PANEL]`. A panel that is not full repeats the last unit.
     """
 
     NAME = "many"
     TILE_UNITS = PANEL
-    MEMORY = (f32,)
-    UNPACKED_STEPS: ClassVar[int] = 256
+    UNPACKED_STEPS: ClassVar[int] = 512
     """Steps that are unpacked at a time, unless a block has more."""
     UNPACKED: ClassVar[Attribute] = f32
     """Element of the unpacked weights."""
@@ -132,7 +132,9 @@ class ManyRows(BlockwiseWriter):
             last = self.plus(self.sizes.units, -1)
             units = [code.minimum(unit, last) for unit in units]
         starts = [self.plus(self.times(unit, self.sizes.blocks), part.first) for unit in units]
+        first = self.times(part.unit, self.sizes.blocks)
         with code.loop(part.blocks) as loop:
+            self.prefetch_next(first, self.plus(part.first, loop.counter), PANEL)
             blocks = [self.plus(start, loop.counter) for start in starts]
             at = self.times(loop.counter, PANEL)
             for unit, block in enumerate(blocks):
