@@ -10,7 +10,8 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import RelayOp
-from byoc_mlir.dims import Size
+from byoc_mlir.dialects.relay.symbols import facts_of
+from byoc_mlir.dims import Size, substituted
 from byoc_mlir.transforms.blocks import is_constant
 from byoc_mlir.transforms.work import dynamic_macs, tensor_bytes
 
@@ -28,7 +29,7 @@ class _Op:
 @dataclass
 class Traffic:
     """Traffic of a `relay` module in terms of its symbolic dimensions; it does not refer to the
-    module.
+    module. Lengths that only a run computes have their expected values.
     """
 
     _ops: list[_Op] = field(default_factory=list[_Op])
@@ -39,19 +40,21 @@ class Traffic:
     def of(module: ModuleOp) -> Traffic:
         """Collects what the ops of a module compute, read and write."""
         traffic, numbers = Traffic(), dict[SSAValue, int]()
+        expected = {name: info.hint for name, info in facts_of(module).bound.items()}
 
         def number(values: Sequence[SSAValue]) -> Iterator[int]:
             for value in values:
                 if value not in numbers:
                     numbers[value] = len(traffic._bytes)
-                    traffic._bytes.append(tensor_bytes(value))
+                    traffic._bytes.append(substituted(tensor_bytes(value), expected))
                 yield numbers[value]
 
         for op in module.walk():
             if is_constant(op) or not (op.operands or op.results) or op.regions:
                 continue
             reads, writes = tuple(number(op.operands)), tuple(number(op.results))
-            one = _Op(frozenset(node_names(op)), dynamic_macs(op), reads, writes)
+            macs = substituted(dynamic_macs(op), expected)
+            one = _Op(frozenset(node_names(op)), macs, reads, writes)
             if isinstance(op, RelayOp):  # calls and terminators only read
                 traffic._ops.append(one)
             for value in reads:

@@ -19,6 +19,7 @@ from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.profiled import CALL, TimedPart, TimedRun, profile_of
 from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.testing.networks.decoder import DecoderSizes, decoder
 from byoc_mlir.tools.byoc import main
 
 _CONVOLUTIONS = """
@@ -239,3 +240,24 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(trace.read_text())["traceEvents"]
     assert main([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == 3
+
+
+def test_attention_over_a_prefix_counts_as_over_its_expected_length() -> None:
+    model = decoder(sizes=DecoderSizes(layers=1, capacity=256))
+    caches = {"past_key_values.0.key", "past_key_values.0.value"}
+    with byoc_mlir.compile(model, (), threads=1, profile=True) as executable:
+        shape = (1, 2, 256, 16)
+        for count in (8, 9):
+            profile = executable.profile(
+                {
+                    "input_ids": np.ones((1, count), np.int64),
+                    "seqlens_k": np.array([count - 1], np.int32),
+                    "total_sequence_length": np.array(count, np.int32),
+                    **{name: np.zeros(shape, np.float32) for name in caches},
+                },
+                runs=1,
+            )
+            rows = [row for row in profile if "GroupQueryAttention" in row.ops]
+            products = [row.multiplications for row in rows]
+            keys = 128 + count  # half of the cache, and the new tokens
+            assert max(products) == 2 * 4 * 16 * keys * count  # both products, 4 heads of 16
