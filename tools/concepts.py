@@ -145,8 +145,9 @@ def executables_of(modules: Sequence[Module]) -> list[str]:
     def ancestors(name: str) -> Iterator[ast.ClassDef]:
         if name in classes:
             yield classes[name]
-            for base in classes[name].bases:
-                yield from ancestors(_last_name(base))
+            for base in map(_last_name, classes[name].bases):
+                if base != name:  # else, it is Python's class of that name
+                    yield from ancestors(base)
 
     def is_concrete(name: str) -> bool:
         defined: set[str] = set()
