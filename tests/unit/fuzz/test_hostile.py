@@ -6,14 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 from byoc_mlir_fuzz.hostile import Counts, names_of
 from byoc_mlir_fuzz.hostile_case import KINDS, STAGES, Ended, write_case
+from byoc_mlir_fuzz.hostile_inputs import hostile_inputs
 from byoc_mlir_fuzz.hostile_models import ATTACKS
 from byoc_mlir_fuzz.hostile_text import hostile_text
 from helpers.models import model_of, node
+from ml_dtypes import bfloat16, float8_e5m2, int4
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidModelError, MissingWeightsError
@@ -59,6 +62,12 @@ def test_most_changed_texts_still_parse() -> None:
     text = str(import_model(model_of([node("Relu", "x")], {"x": [2, 3]})).module)
     changed = {hostile_text(Random(seed), text) for seed in range(200)}
     assert len(changed) > 60
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int64, np.float32, bfloat16, float8_e5m2, int4])
+def test_inputs_of_each_type_can_be_changed(dtype: type[Any]) -> None:
+    for seed in range(80):
+        hostile_inputs(Random(seed), {"x": np.ones((2, 3), dtype)})
 
 
 _DAMAGE = """
