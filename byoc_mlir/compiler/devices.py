@@ -24,7 +24,7 @@ from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.devices import Device, get_device
 from byoc_mlir.devices.registry import identity_of
 from byoc_mlir.dialects.relay import Weight
-from byoc_mlir.errors import BackendError, DeviceError
+from byoc_mlir.errors import DeviceError
 from byoc_mlir.lowering.region_calls import RegionCall, device_arenas
 from byoc_mlir.runtime.devices import missing
 from byoc_mlir.runtime.program import ProgramDevice, SharedLibrary
@@ -48,14 +48,6 @@ def why_missing(backend: Backend) -> str | None:
     device = device_of(backend)
     reason = None if device is None else device.unavailable()
     return None if device is None or reason is None else missing(device.name, reason)
-
-
-def why_unusable(backend: Backend) -> str | None:
-    """Returns why a backend, or its device, is not usable here, or `None`."""
-    try:
-        return backend.unavailable() or why_missing(backend)
-    except BackendError as error:  # its device cannot be loaded
-        return str(error)
 
 
 def check_devices(backends: Sequence[Backend]) -> None:

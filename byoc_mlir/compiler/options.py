@@ -11,7 +11,7 @@ from typing import Any, get_args
 from byoc_mlir.abi import HOST_SPACE, Precision
 from byoc_mlir.backends import Backend, Setting, Target, backend_names, get_backend
 from byoc_mlir.calibration import Document
-from byoc_mlir.compiler.devices import check_devices, why_unusable
+from byoc_mlir.compiler.devices import check_devices, why_missing
 from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.runtime.system.threads import available_threads
@@ -167,13 +167,21 @@ def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
     used = [backend for backend in backends if backend.used_by_default]
     for backend in sorted(used, key=lambda backend: -backend.priority):
         name = backend.name
-        is_on_host = backend.memory_space == HOST_SPACE
-        reason = backend.unavailable() if is_on_host else why_unusable(backend)
+        reason = why_unusable(backend)
         if reason is None:
             usable.append(name)
         else:
             missing[name] = reason
     return tuple(usable), missing
+
+
+def why_unusable(backend: Backend) -> str | None:
+    """Returns why a backend, or its device, is not usable here, or `None`."""
+    is_on_host = backend.memory_space == HOST_SPACE
+    try:
+        return backend.unavailable() or (None if is_on_host else why_missing(backend))
+    except BackendError as error:  # its device cannot be loaded
+        return str(error)
 
 
 def _warn_of_missing(missing: Mapping[str, str]) -> None:

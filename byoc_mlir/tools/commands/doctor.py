@@ -20,7 +20,7 @@ from byoc_mlir.backends.options import describe_options
 from byoc_mlir.calibration import using
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.calibration import calibration_of, kept_calibration
-from byoc_mlir.compiler.devices import why_unusable
+from byoc_mlir.compiler.options import why_unusable
 from byoc_mlir.devices import device_names, get_device
 from byoc_mlir.errors import BackendError, InvalidInputError
 from byoc_mlir.kernels.costs import MEASURED, calibration

@@ -140,6 +140,20 @@ def test_a_backend_that_cannot_be_loaded_holds_up_no_model(registered: None):
     assert missing["gone_card"].endswith("cannot be loaded: ImportError: no driver")
 
 
+def test_a_backend_whose_own_question_fails_holds_up_no_model(registered: None):
+    class Mute(_Relus):
+        name: ClassVar[str] = "mute_card"
+        used_by_default: ClassVar[bool] = True
+
+        def unavailable(self) -> str | None:
+            raise BackendError("the card does not answer")
+
+    register_backend(Mute)
+    usable, missing = default_targets()
+    assert "dnnl" in usable
+    assert missing["mute_card"] == "the card does not answer"
+
+
 def test_a_priority_is_a_number(registered: None):
     class Card(_Relus):
         name: ClassVar[str] = "next_card"
