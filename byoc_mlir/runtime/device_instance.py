@@ -129,11 +129,7 @@ class DeviceInstance(Instance):
         """
         with self._lock:
             closed = False
-            while self._free:
-                try:
-                    context = self._free.pop()
-                except IndexError:  # calls take contexts without the lock
-                    break
+            while (context := self._idle()) is not None:
                 self._close(self._state_address, context.slots_address)
                 self._all.remove(context)
                 closed = True

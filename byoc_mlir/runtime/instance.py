@@ -235,10 +235,14 @@ class Instance:
                 raise ExecutionError("the executable is closed; compile or load it again")
             if self._release is None:
                 self._load_program()
-            try:
-                return self._free.pop()  # atomic, since calls take contexts without the lock
-            except IndexError:
-                return self._opened()
+            return self._idle() or self._opened()
+
+    def _idle(self) -> Context | None:
+        """Returns a context that no call uses, which it takes; `None` if there is none."""
+        try:
+            return self._free.pop()  # atomic, since calls take contexts without the lock
+        except IndexError:
+            return None
 
     def _opened(self) -> Context:
         context = Context(self.program, self._state_address)
