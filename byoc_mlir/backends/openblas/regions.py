@@ -22,10 +22,10 @@ from byoc_mlir.backends.openblas.library import (
     load_library,
 )
 from byoc_mlir.backends.openblas.products import BatchedGemm, product_of
-from byoc_mlir.backends.region import nodes_of, outputs_of
+from byoc_mlir.backends.region import nodes_of, outputs_of, source_of
 from byoc_mlir.backends.steps import mark_step
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.constant import Array, ConstantOp, Weight, derived_array
+from byoc_mlir.dialects.relay.constant import Array, Weight, derived_array
 from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.tensors import aligned_empty
@@ -86,10 +86,7 @@ def _as_called(op: Operation) -> tuple[BatchedGemm, Sequence[SSAValue | Weight]]
     into panels.
     """
     product = product_of(op)
-    sources = [
-        value.owner.weight if isinstance(value.owner, ConstantOp) else value
-        for value in op.operands
-    ]
+    sources = [source_of(value, op) for value in op.operands]
     matrix = sources[1]
     if product.block is None or not product.transposes[1] or not isinstance(matrix, Weight):
         return product, sources
