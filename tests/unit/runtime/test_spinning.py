@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from byoc_mlir.runtime.system.libraries import load_library
-from byoc_mlir.runtime.system.overload import SleepingTeam, Watcher
+from byoc_mlir.runtime.system.overload import Watcher
 from byoc_mlir.runtime.system.threads import OPENMP
+from byoc_mlir.testing.forked import run_forked
 
 _LOADED_FIRST = """
 import ctypes, os, threading
@@ -28,20 +27,31 @@ print(os.environ["GOMP_SPINCOUNT"])
 """
 
 
-def _threads() -> int:
+_TEAM = """
+import os, time
+from pathlib import Path
+from byoc_mlir.runtime.system.libraries import load_library
+from byoc_mlir.runtime.system.overload import SleepingTeam
+from byoc_mlir.runtime.system.threads import OPENMP
+from byoc_mlir.testing.forked import run_forked
+
+def threads():
     return len(os.listdir("/proc/self/task"))
+
+openmp = load_library(Path(OPENMP))
+before = threads()
+team = SleepingTeam(openmp)
+while threads() < before + os.cpu_count() + 1:
+    time.sleep(0.001)
+team.end()
+while threads() > before:  # they end after the thread that began them
+    time.sleep(0.001)
+"""
+"""Script for a process without other threads, which might end meanwhile."""
 
 
 def test_a_team_has_more_threads_than_there_are_cores() -> None:
-    openmp = load_library(Path(OPENMP))
-    before = _threads()
-    team = SleepingTeam(openmp)
-    asleep = before + (os.cpu_count() or 1) + 1
-    while _threads() < asleep:
-        time.sleep(0.001)
-    team.end()
-    while _threads() > before:  # they end after the thread that began them
-        time.sleep(0.001)
+    run_forked(_TEAM, seconds=60)
 
 
 @pytest.mark.parametrize(
