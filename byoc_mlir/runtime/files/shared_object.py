@@ -9,7 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
-from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
+from byoc_mlir.errors import (
+    ExecutionError,
+    IncompatibleArtifactError,
+    InvalidArtifactError,
+)
 from byoc_mlir.locks import ForkSafeLock
 
 TABLE_SYMBOL = "byoc_artifact"
@@ -176,7 +180,13 @@ def _copy(file: BinaryIO) -> int:
     descriptor = os.memfd_create("byoc_artifact")
     size, offset = os.fstat(file.fileno()).st_size, 0
     while offset < size:
-        offset += os.sendfile(descriptor, file.fileno(), offset, min(_COPY_BYTES, size - offset))
+        sent = os.sendfile(descriptor, file.fileno(), offset, min(_COPY_BYTES, size - offset))
+        if not sent:  # another program has truncated it
+            os.close(descriptor)
+            raise InvalidArtifactError(
+                f"'{file.name}' ends after {offset} of its {size} bytes; write it anew"
+            )
+        offset += sent
     return descriptor
 
 

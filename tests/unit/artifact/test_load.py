@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from artifact_files import elementwise_model, inputs_for, run_python
 from helpers.models import parsed
 
 import byoc_mlir
-from byoc_mlir.errors import ByocError, ExecutionError
+from byoc_mlir.errors import ByocError, ExecutionError, InvalidArtifactError
 from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 
 LOAD_AND_RUN = """
@@ -189,3 +190,14 @@ def test_there_is_no_pickle_in_the_package() -> None:
     assert len(sources) > 100
     assert [path.name for path, text in sources.items() if imported.search(text)] == []
     assert [path.name for path, text in sources.items() if "allow_pickle=True" in text] == []
+
+
+def test_a_file_that_ends_while_it_is_copied_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with byoc_mlir.compile(elementwise_model(), targets=()) as executable:
+        executable.export_library(tmp_path / "model.so")
+    with byoc_mlir.load(tmp_path / "model.so"):  # the next one loads a copy
+        monkeypatch.setattr(os, "sendfile", lambda *_: 0)
+        with pytest.raises(InvalidArtifactError, match="ends after 0 of its"):
+            byoc_mlir.load(tmp_path / "model.so")
