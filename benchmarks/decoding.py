@@ -1,13 +1,15 @@
-"""Decoding with a language model token by token, compared with ONNX Runtime.
+"""Decoding with a language model token by token, compared with other engines.
 
     python benchmarks/decoding.py                       f32 and 4 bits, a cache of 256 tokens
     python benchmarks/decoding.py --bits 0 8 --capacity 1024 --rounds 3
-    python benchmarks/decoding.py --bits 4 --level 4 --width 2048 --layers 4 --prompt 256
+    python benchmarks/decoding.py --bits 4 --levels 0 4 --width 2048 --layers 22 --capacity 2048 \\
+        --threads 2 --prompt 256 --positions 64 1900 --engines byoc onnxruntime llama.cpp
 
-Both engines get the same tokens, one after the other, in one process and on one thread; their steps
-are interleaved, and both write their cache in place. Times are seconds of the processor. `step` is
-the median of single tokens, `ratio` the median of the ratios of interleaved steps. `weights` are
-the bytes that the compiled model keeps.
+All engines get the same tokens, one after the other, in one process; their steps are interleaved,
+and all write their cache in place. With one thread, times are seconds of the processor, with more
+those of the clock. Times are medians, ratios medians of the ratios of interleaved steps. `others`
+counts steps in which another token is the most probable one than in ours. `weights` are the bytes
+that the compiled model keeps. `llama.cpp` has no levels: it computes products in int8.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from statistics import median
 from typing import Any
 
 import numpy as np
 import onnxruntime
+from llama_cpp_engine import llama_cpp
 from onnx import ModelProto
 
 import byoc_mlir
@@ -32,6 +36,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Step = Callable[[Sequence[int], int], Array]
 """Function from new tokens and the number of earlier ones to the logits of the last token."""
 
+_UNCOUNTED = 3
+"""First steps at a position, which compile, or make their buffers."""
+
 
 def main() -> None:
     """Runs the benchmark."""
@@ -39,93 +46,119 @@ def main() -> None:
     parser.add_argument("--bits", type=int, nargs="+", default=[0, 4], help="of weights; 0: f32")
     parser.add_argument("--capacity", type=int, default=256, help="tokens that the cache holds")
     parser.add_argument("--prompt", type=int, default=64, help="tokens")
-    parser.add_argument("--steps", type=int, default=64, help="single tokens behind the prompt")
-    parser.add_argument("--rounds", type=int, default=3, help="how often all that is done")
-    parser.add_argument("--level", type=int, default=0, help="accuracy_level of MatMulNBits")
+    parser.add_argument("--steps", type=int, default=64, help="single tokens at each position")
+    parser.add_argument("--positions", type=int, nargs="+", help="default: behind the prompt")
+    parser.add_argument("--rounds", type=int, default=3, help="how often the prompt is read")
+    parser.add_argument("--levels", type=int, nargs="+", default=[0], help="of MatMulNBits")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--width", type=int, default=512, help="4 shared heads from 2048 on")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--targets", nargs="*", help="of compile; default: its own")
+    parser.add_argument("--engines", nargs="+", default=["byoc", "onnxruntime"])
     options = parser.parse_args()
-    print(
-        "| weights | cache | step, ms: ours, ONNX Runtime, ratio | prompt, ms: ours, ONNX Runtime"
-    )
-    print("| weights kept, MB | largest error | other tokens |", end="\n\n")
-    for bits in options.bits:
+    print("| weights | level | engine | what | ms | ours, ratio | largest error | others |")
+    print("| --- | ---: | --- | --- " + "| ---: " * 4 + "|")
+    for bits, level in product(options.bits, options.levels):
         heads, inner, vocabulary = options.width // 64, options.width * 3, options.width * 16
         shared = max(2, heads // 8)
         sizes = DecoderSizes(
             *(options.layers, options.width, heads, shared, 64, inner, vocabulary, options.capacity)
         )
-        print(_row(bits, sizes, options))
+        _measure(bits, level, sizes, options)
 
 
-def _row(bits: int, sizes: DecoderSizes, options: argparse.Namespace) -> str:
-    model = decoder(sizes=sizes, bits=bits or None, accuracy_level=options.level)
+def _measure(bits: int, level: int, sizes: DecoderSizes, options: argparse.Namespace) -> None:
+    model = decoder(sizes=sizes, bits=bits or None, accuracy_level=level)
     targets = None if options.targets is None else tuple(options.targets)
-    found = Found()
-    with byoc_mlir.compile(model, targets=targets, threads=1) as executable:
-        engines = (_ours(executable, sizes), _peer(model, sizes))
-        for seed in range(options.rounds + 1):
-            tokens = np.random.default_rng(seed).integers(0, sizes.vocabulary, 1 << 12).tolist()
-            found.add(engines, tokens, options.prompt, options.steps, is_counted=seed > 0)
+    with byoc_mlir.compile(model, targets=targets, threads=options.threads) as executable:
+        made = {
+            "byoc": lambda: _ours(executable, sizes),
+            "onnxruntime": lambda: _peer(model, sizes, options.threads),
+            "llama.cpp": lambda: llama_cpp(model, sizes, options.threads),
+        }
+        engines = {name: made[name]() for name in options.engines}
+        run = Run(engines, sizes, time.process_time if options.threads == 1 else time.perf_counter)
+        about = f"{bits or 'f32'} | {level}"
+        _print(about, f"prompt of {options.prompt}", run.prompts(options.prompt, options.rounds))
+        for position in options.positions or [options.prompt]:
+            _print(about, f"step at {position}", run.steps(position, options.steps))
         code = executable.program.code
         kept = sum(a.nbytes for a in code.weights.values()) if isinstance(code, ObjectCode) else 0
-    return f"| {bits or 'f32'} | {sizes.capacity} | {found} | {kept / 1e6:.1f} | {found.accuracy} |"
+        print(f"| {about} | byoc | weights, MB | {kept / 1e6:.1f} | | | |", flush=True)
 
 
 @dataclass
 class Found:
-    """Seconds of both engines, ours first, and errors of their logits."""
+    """Seconds of an engine's calls, with their ratios and logits' errors beside our engine."""
 
-    prompts: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
-    steps: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    seconds: list[float] = field(default_factory=list[float])
+    ratios: list[float] = field(default_factory=list[float])
     errors: list[float] = field(default_factory=list[float])
     others: int = 0
-    """Number of steps in which another token is the most probable one."""
-
-    def add(
-        self,
-        engines: tuple[Step, Step],
-        tokens: Sequence[int],
-        prompt: int,
-        steps: int,
-        *,
-        is_counted: bool,
-    ) -> None:
-        """Runs one prompt and the steps after it; the steps that compile are not counted."""
-        ends = [prompt, *range(prompt + 1, prompt + 1 + steps)]
-        starts = [0, *ends[:-1]]
-        for start, end in zip(starts, ends, strict=True):
-            seconds, logits = zip(
-                *(_timed(engine, tokens[start:end], start) for engine in engines), strict=True
-            )
-            if is_counted:
-                (self.steps if start else self.prompts).append(seconds)
-                self.errors.append(largest_relative_error(*logits))
-                self.others += int(logits[0].argmax() != logits[1].argmax())
-
-    def __str__(self) -> str:
-        ratio = median(ours / peer for ours, peer in self.steps)
-        steps, prompts = (_milliseconds(times) for times in (self.steps, self.prompts))
-        return f"{steps}, {ratio:.2f} | {prompts}"
-
-    @property
-    def accuracy(self) -> str:
-        """Returns the accuracy of the logits of all steps: the largest error, and the number of
-        other tokens.
-        """
-        return f"{max(self.errors):.1e} | {self.others} of {len(self.errors)}"
 
 
-def _milliseconds(times: Sequence[tuple[float, float]]) -> str:
-    ours, peer = (median(one) * 1e3 for one in zip(*times, strict=True))
-    return f"{ours:.2f}, {peer:.2f}"
+def _print(about: str, what: str, found: Mapping[str, Found]) -> None:
+    for name, one in found.items():
+        ours = f"{median(one.ratios):.2f} | {max(one.errors):.1e} | {one.others}"
+        print(
+            f"| {about} | {name} | {what} | {median(one.seconds) * 1e3:.2f} | {ours} |", flush=True
+        )
 
 
-def _timed(engine: Step, tokens: Sequence[int], past: int) -> tuple[float, Array]:
-    start = time.process_time()
-    logits = engine(tokens, past)
-    return time.process_time() - start, logits
+class Run:
+    """Calls of engines with the same tokens, interleaved.
+
+    Args:
+        engines: the engines; the others are compared with the first.
+        clock: function that returns seconds.
+    """
+
+    def __init__(
+        self, engines: Mapping[str, Step], sizes: DecoderSizes, clock: Callable[[], float]
+    ):
+        self._engines = engines
+        self._clock = clock
+        random = np.random.default_rng(0)
+        self._tokens: list[int] = random.integers(0, sizes.vocabulary, sizes.capacity).tolist()
+        self._end = 0
+        """Number of tokens in the caches."""
+
+    def prompts(self, length: int, rounds: int) -> Mapping[str, Found]:
+        """Reads a prompt again and again; the first time is not counted."""
+        self._call(0, length)
+        found = self._new()
+        for _ in range(rounds):
+            self._call(0, length, found)
+        return found
+
+    def steps(self, position: int, count: int) -> Mapping[str, Found]:
+        """Reads single tokens, behind those of a position or of the last call."""
+        if position > self._end:
+            self._call(self._end, position)
+        found = self._new()
+        for number in range(_UNCOUNTED + count):
+            at = position + number
+            self._call(at, at + 1, found if number >= _UNCOUNTED else None)
+        return found
+
+    def _new(self) -> Mapping[str, Found]:
+        return {name: Found() for name in self._engines}
+
+    def _call(self, start: int, end: int, found: Mapping[str, Found] | None = None) -> None:
+        """Gives each engine the tokens from `start` to `end`; adds to `found`."""
+        self._end = end
+        first: tuple[float, Array] | None = None
+        for name, engine in self._engines.items():
+            before = self._clock()
+            logits = engine(self._tokens[start:end], start)
+            seconds = self._clock() - before
+            first = first or (seconds, logits.copy())
+            if found is None:
+                continue
+            found[name].seconds.append(seconds)
+            found[name].ratios.append(first[0] / seconds)
+            found[name].errors.append(largest_relative_error(logits, first[1]))
+            found[name].others += int(logits.argmax() != first[1].argmax())
 
 
 def _inputs(tokens: Sequence[int], past: int) -> dict[str, Array]:
@@ -155,9 +188,9 @@ def _ours(executable: byoc_mlir.Executable, sizes: DecoderSizes) -> Step:
     return step
 
 
-def _peer(model: ModelProto, sizes: DecoderSizes) -> Step:
+def _peer(model: ModelProto, sizes: DecoderSizes, threads: int) -> Step:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    options.intra_op_num_threads, options.log_severity_level = threads, 3
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
     binding = session.io_binding()
     for name, array in _caches(sizes).items():
