@@ -61,14 +61,17 @@ class ManyRows(BlockwiseWriter):
         return VectorType(i32, [self.unit_lanes])
 
     def order_data(self, first: Index, count: Index) -> None:
-        """Emits the order of the data: the elements of a tile's rows for a step are neighbours."""
-        tile = self.tile_rows
-        whole = self.times(self.code.quotient(count, tile), tile)
-        with self._ranges() as (block, blocks):
-            with self.code.loop(whole, step=tile) as loop:
-                self._order(self.plus(first, loop.counter), tile, block, blocks)
-            with self.code.loop(count, start=self.code.index(whole)) as loop:
-                self._order(self.plus(first, loop.counter), 1, block, blocks)
+        """Emits the order of the data: a few steps of each row of a tile are neighbours."""
+        code, size = self.code, self.form.block
+        type_ = VectorType(f32, [_UNROLLED_STEPS])
+        with self._ranges() as (block, blocks), code.loop(count) as loop:
+            row, before = self.plus(first, loop.counter), self.times(block, size)
+            start = self.plus(self.times(row, self.times(self.sizes.blocks, size)), before)
+            target = self.place(row, block, blocks)
+            with code.loop(self.times(blocks, size), step=_UNROLLED_STEPS) as step:
+                value = self.vector(self.data, self.plus(start, step.counter), type_)
+                at = self.plus(target, self.times(step.counter, self.tile_rows))
+                self.store(value, self.ordered, at)
 
     @contextmanager
     def _ranges(self) -> Generator[tuple[Index, Index]]:
@@ -84,21 +87,6 @@ class ManyRows(BlockwiseWriter):
         """Returns the number of blocks that are unpacked at a time."""
         return max(1, self.UNPACKED_STEPS // self.form.block)
 
-    def _order(self, first: Index, rows: int, block: Index, blocks: Index) -> None:
-        """Emits the order of some blocks of some rows of a tile."""
-        code, form = self.code, self.form
-        steps = self.times(self.sizes.blocks, form.block)
-        before = self.times(block, form.block)
-        starts = [
-            self.plus(self.times(self.plus(first, row), steps), before) for row in range(rows)
-        ]
-        target = self.place(first, block, blocks)
-        with code.loop(self.times(blocks, form.block)) as step:
-            at = self.plus(target, self.times(step.counter, self.tile_rows))
-            for row, start in enumerate(starts):
-                value = code.load(self.data, self.plus(start, step.counter))
-                code.store(value, self.ordered, self.plus(at, row))
-
     def place(self, row: Index, block: Index, blocks: Index) -> Index:
         """Emits the offset of a row in the ordered data of some blocks, from `block` on."""
         code, tile, size = self.code, self.tile_rows, self.form.block
@@ -106,7 +94,8 @@ class ManyRows(BlockwiseWriter):
         first = self.times(code.quotient(row, tile), tile)
         before = self.times(self.times(block, size), all_rows)
         steps = self.times(blocks, size)
-        return self.plus(before, self.times(first, steps), row, self.times(first, -1))
+        place = self.times(self.plus(row, self.times(first, -1)), _UNROLLED_STEPS)
+        return self.plus(before, self.times(first, steps), place)
 
     def panel(self, first: Index, count: Index, tile: int) -> None:
         code, sizes = self.code, self.sizes
@@ -277,16 +266,18 @@ class ManyRows(BlockwiseWriter):
         steps = self.times(part.blocks, form.block)
         with code.loop(steps, nothing, step=_UNROLLED_STEPS) as loop:
             sums: Sums = loop.carried
+            here = self.plus(data, self.times(loop.counter, self.tile_rows))
             for more in range(_UNROLLED_STEPS):
-                step = self.plus(loop.counter, more)
-                at = self.times(step, PANEL)
+                at = self.times(self.plus(loop.counter, more), PANEL)
                 weights = [
                     self.vector(part.weights, self.plus(at, number * self.unit_lanes), self.floats)
                     for number in self.vectors
                 ]
-                here = self.plus(data, self.times(step, self.tile_rows))
                 elements = (
-                    self.repeated(code.load(self.ordered, self.plus(here, row)), self.floats)
+                    self.repeated(
+                        code.load(self.ordered, self.plus(here, row * _UNROLLED_STEPS + more)),
+                        self.floats,
+                    )
                     for row in range(rows)
                 )
                 sums = add_products(self.added_product, elements, weights, sums)
