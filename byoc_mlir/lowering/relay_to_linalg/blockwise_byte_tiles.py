@@ -81,7 +81,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
                 ]
                 block = self.plus(start, loop.counter)
                 loop.carry(self._scaled(part, loop.counter, block, sums, loop.carried))
-            self.add_to_output(loop.results, part, number)
+            self.add_to_output(loop.results, part, [number])
 
     def _scaled(
         self, part: BlockRange, block: Index, row_block: Index, sums: Sums, totals: Sums

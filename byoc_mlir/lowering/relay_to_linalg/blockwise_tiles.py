@@ -282,29 +282,35 @@ class ManyRows(BlockwiseWriter):
                 )
                 sums = add_products(self.added_product, elements, weights, sums)
             loop.carry(sums)
-        for row, number in enumerate(numbers):
-            own = loop.results[row * len(self.vectors) :][: len(self.vectors)]
-            self.add_to_output(own, part, number)
+        self.add_to_output(loop.results, part, numbers)
 
-    def add_to_output(self, totals: Sums, part: BlockRange, row: Index) -> None:
-        """Emits the addition of a row's sums to the output."""
-        code = self.code
-        fresh = code.is_zero(code.index(part.first))
-        nothing = code.emit(splat(0.0, self.floats))
-        for number, total in zip(self.vectors, totals, strict=True):
-            before = number * self.unit_lanes
-            start = self.plus(self.times(row, self.sizes.units), part.unit, before)
+    def add_to_output(self, totals: Sums, part: BlockRange, rows: Sequence[Index]) -> None:
+        """Emits the addition of some rows' sums to the output; the first ones are stored."""
+        with self.code.only_if(self.code.is_zero(self.code.index(part.first))):
+            self._store_sums(totals, part, rows, is_first=True)
+        with self.code.if_positive(self.code.index(part.first)):
+            self._store_sums(totals, part, rows, is_first=False)
+
+    def _store_sums(
+        self, totals: Sums, part: BlockRange, rows: Sequence[Index], *, is_first: bool
+    ) -> None:
+        code, floats = self.code, self.floats
+        places = [(row, number * self.unit_lanes) for row in rows for number in self.vectors]
+        for (row, unit), total in zip(places, totals, strict=True):
+            at = code.index(self.plus(self.times(row, self.sizes.units), part.unit, unit))
             if part.is_full:  # some processors are slow at masked stores
-                held = self.vector(self.output, start, self.floats)
-                held = code.emit(arith.SelectOp(fresh, nothing, held))
-                self.store(code.emit(arith.AddfOp(held, total)), self.output, start)
+                if not is_first:
+                    held = self.vector(self.output, at, floats)
+                    total = code.emit(arith.AddfOp(held, total))
+                self.store(total, self.output, at)
                 continue
-            at, count = [code.index(start)], code.index(self.plus(part.count, -before))
+            count = code.index(self.plus(part.count, -unit))
             mask = code.emit(vector.CreateMaskOp([count], VectorType(i1, [self.unit_lanes])))
-            held = code.emit(vector.MaskedLoadOp(self.output, at, mask, nothing, self.floats))
-            held = code.emit(arith.SelectOp(fresh, nothing, held))
-            sum_ = code.emit(arith.AddfOp(held, total))
-            code.add(vector.MaskedStoreOp(self.output, at, mask, sum_))
+            if not is_first:
+                nothing = code.emit(splat(0.0, floats))
+                held = code.emit(vector.MaskedLoadOp(self.output, [at], mask, nothing, floats))
+                total = code.emit(arith.AddfOp(held, total))
+            code.add(vector.MaskedStoreOp(self.output, [at], mask, total))
 
 
 def _lanes(value: SSAValue) -> int:
