@@ -25,7 +25,6 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
     """
 
     NAME = "many_of_bytes"
-    UNPACKED_STEPS = 1024
     UNPACKED = i8
 
     @property

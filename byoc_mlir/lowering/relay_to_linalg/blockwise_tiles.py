@@ -40,7 +40,7 @@ class ManyRows(BlockwiseWriter):
     NAME = "many"
     CHUNK_BYTES = 16
     TILE_UNITS = PANEL
-    UNPACKED_STEPS: ClassVar[int] = 512
+    UNPACKED_STEPS: ClassVar[int] = 1024
     """Steps that are unpacked at a time, unless a block has more."""
     UNPACKED: ClassVar[Attribute] = f32
     """Element of the unpacked weights."""
