@@ -36,7 +36,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         return VectorType(i8, [GROUP * self.unit_lanes])
 
     def scratch(self) -> tuple[Attribute, int]:
-        return i32, ACCUMULATORS * self.unit_lanes
+        return i32, ACCUMULATORS * self.unit_lanes * self.most_blocks
 
     def unpack_codes(self, part: BlockRange, blocks: Sequence[Index], block: Index) -> None:
         form, lane_bytes = self.form, GROUP * self.unit_lanes

@@ -31,10 +31,11 @@ _UNROLLED_STEPS = 4
 class ManyRows(BlockwiseWriter):
     """Kernel for many rows.
 
-    It dequantises some hundred steps of a panel, and multiplies tiles of rows with them. Lanes are
-    units. The data of a tile is one stream `[steps, tile_rows]`: rows whose distance is a multiple
-    of 4 KB would meet in the same sets of L1. On the stack are weights `[steps, PANEL]`, and scales
-    and zero points `[blocks, PANEL]`. A panel that is not full repeats the last unit.
+    It dequantises a range of steps of a panel, and multiplies tiles of rows with them. Lanes are
+    units. The data is one stream `[ranges of steps, tiles, steps / 4, tile_rows, 4]`: rows whose
+    distance is a multiple of 4 KB would meet in the same sets of L1. On the stack are weights
+    `[steps, PANEL]`, scales and zero points `[blocks, PANEL]`, and words of codes `[words, PANEL]`.
+    A panel that is not full repeats the last unit.
     """
 
     NAME = "many"
@@ -99,10 +100,7 @@ class ManyRows(BlockwiseWriter):
 
     def panel(self, first: Index, count: Index, tile: int) -> None:
         code, sizes = self.code, self.sizes
-        memory = [
-            code.emit(memref.AllocaOp.get(type_, 64, [self.most_blocks * size]))
-            for type_, size in self.held()
-        ]
+        memory = [code.emit(memref.AllocaOp.get(type_, 64, [size])) for type_, size in self.held()]
         tiled = self.times(code.quotient(sizes.rows, self.tile_rows), self.tile_rows)
         with self._ranges() as (block, blocks):
             part = BlockRange(memory, block, blocks, first, count, tile == PANEL)
@@ -117,14 +115,14 @@ class ManyRows(BlockwiseWriter):
         return ACCUMULATORS // len(self.vectors)
 
     def held(self) -> list[tuple[Attribute, int]]:
-        """Returns the element and its number for a block of a panel, for each part of the memory on
-        the stack.
-        """
-        factors = [(f32, PANEL)] * len(self.factors_in_blocks)
-        return [(self.UNPACKED, self.form.block * PANEL), *factors, self.scratch()]
+        """Returns the element and its number for each part of the memory on the stack."""
+        factors = [(f32, PANEL * self.most_blocks)] * len(self.factors_in_blocks)
+        weights = self.UNPACKED, self.form.block * PANEL * self.most_blocks
+        return [weights, *factors, self.scratch()]
 
     def scratch(self) -> tuple[Attribute, int]:
-        return i32, self.form.bytes // GROUP * PANEL
+        """Returns the element and its number for the last part: words of a chunk of codes."""
+        return i32, self.form.lanes // GROUP * PANEL
 
     def _rest(self, part: BlockRange, first: Index) -> None:
         """Emits the rows after the whole tiles: a tile for each bit of their number."""
