@@ -78,7 +78,7 @@ class FewRowsOfBytes(RoundedRows, FewRows):
                 self.prefetch(self.plus(place, ahead))
             packed = [[self._codes(place) for place in pair] for pair in places]
             joined = [self._joined(first, second, self._bytes) for first, second in packed]
-            codes = [self.codes_in(one) for one in joined]
+            codes = [list(self.codes_in(one)) for one in joined]
             for place in range(form.codes):
                 offset = self.plus(data_at, place * form.lanes)
                 data = [self.plus(self.times(row, form.block), offset) for row in rows]

@@ -25,7 +25,6 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
     """
 
     NAME = "many_of_bytes"
-    UNPACKED_STEPS = 1024
     UNPACKED = i8
 
     @property
@@ -36,21 +35,23 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
     def _group_type(self) -> VectorType:
         return VectorType(i8, [GROUP * self.unit_lanes])
 
-    def held(self) -> list[tuple[Attribute, int]]:
-        return [*super().held(), (i32, ACCUMULATORS * self.unit_lanes)]
+    def scratch(self) -> tuple[Attribute, int]:
+        return i32, ACCUMULATORS * self.unit_lanes * self.most_blocks
 
-    def unpack_codes(
-        self, part: BlockRange, blocks: Sequence[Index], block: Index, unit: int
-    ) -> None:
-        form, size = self.form, self.form.lanes * self.unit_lanes
-        first = self.times(self.plus(self.times(block, PANEL), unit), form.block)
+    def unpack_codes(self, part: BlockRange, blocks: Sequence[Index], block: Index) -> None:
+        form, lane_bytes = self.form, GROUP * self.unit_lanes
+        size = form.lanes // GROUP * lane_bytes
 
         def unpacked(chunk: Index, sums: Sums) -> Sums:
-            joined = self.joined(blocks, chunk)
-            bytes_ = self.code.emit(vector.BitcastOp(joined, VectorType(i8, [size])))
             before = self.times(chunk, size * form.codes)
-            for place, codes in enumerate(self.codes_in(bytes_)):
-                self.store(codes, part.weights, self.plus(first, before, place * size))
+            for number in self.vectors:
+                unit = self.plus(self.times(block, PANEL), number * self.unit_lanes)
+                first = self.plus(self.times(unit, form.block), before)
+                for place, word in enumerate(self.words_of(blocks, chunk, number)):
+                    bytes_ = self.code.emit(vector.BitcastOp(word, self._group_type))
+                    for offset, codes in enumerate(self.codes_in(bytes_)):
+                        at = self.plus(first, offset * size + place * lane_bytes)
+                        self.store(codes, part.weights, at)
             return sums
 
         self.over_chunks([], unpacked)
@@ -79,7 +80,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
                 ]
                 block = self.plus(start, loop.counter)
                 loop.carry(self._scaled(part, loop.counter, block, sums, loop.carried))
-            self.add_to_output(loop.results, part, number)
+            self.add_to_output(loop.results, part, [number])
 
     def _scaled(
         self, part: BlockRange, block: Index, row_block: Index, sums: Sums, totals: Sums

@@ -246,17 +246,17 @@ class BlockwiseWriter(ABC):
             for offset in range(0, 8, bits)
         ]
 
-    def codes_in(self, packed: SSAValue) -> list[SSAValue]:
-        """Emits the codes in the integers of a vector as such integers, from the low bits on."""
+    def codes_in(self, packed: SSAValue) -> Generator[SSAValue]:
+        """Emits the codes in the integers of a vector as such integers, from the low bits on, each
+        when it is requested.
+        """
         code, bits, type_ = self.code, self.form.bits, packed.type
         assert isa(type_, VectorType[IntegerType])
         mask = code.emit(splat(2**bits - 1, type_))
-        parts: list[SSAValue] = []
         for offset in range(0, type_.element_type.width.data, bits):
             distance = code.emit(splat(offset, type_))
             shifted = code.emit(arith.ShRUIOp(packed, distance)) if offset else packed
-            parts.append(code.emit(arith.AndIOp(shifted, mask)))
-        return parts
+            yield code.emit(arith.AndIOp(shifted, mask))
 
     def packed(self, at: Index) -> SSAValue:
         """Emits the load of a chunk of bytes."""

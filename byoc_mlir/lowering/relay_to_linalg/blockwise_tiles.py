@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects import arith, llvm, memref, vector
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, f32, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.hints import isa
 
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Index
@@ -18,7 +20,6 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     PANEL,
     BlockwiseWriter,
 )
-from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT
 
 ACCUMULATORS = 12
 """Accumulators of a tile, for 16 registers."""
@@ -30,15 +31,17 @@ _UNROLLED_STEPS = 4
 class ManyRows(BlockwiseWriter):
     """Kernel for many rows.
 
-    It dequantises some hundred steps of a panel, and multiplies tiles of rows with them. Lanes are
-    units. The data of a tile is one stream `[steps, tile_rows]`: rows whose distance is a multiple
-    of 4 KB would meet in the same sets of L1. On the stack are weights `[steps, PANEL]`, and scales
-    and zero points `[blocks, PANEL]`. A panel that is not full repeats the last unit.
+    It dequantises a range of steps of a panel, and multiplies tiles of rows with them. Lanes are
+    units. The data is one stream `[ranges of steps, tiles, steps / 4, tile_rows, 4]`: rows whose
+    distance is a multiple of 4 KB would meet in the same sets of L1. On the stack are weights
+    `[steps, PANEL]`, scales and zero points `[blocks, PANEL]`, and words of codes `[words, PANEL]`.
+    A panel that is not full repeats the last unit.
     """
 
     NAME = "many"
+    CHUNK_BYTES = 16
     TILE_UNITS = PANEL
-    UNPACKED_STEPS: ClassVar[int] = 512
+    UNPACKED_STEPS: ClassVar[int] = 1024
     """Steps that are unpacked at a time, unless a block has more."""
     UNPACKED: ClassVar[Attribute] = f32
     """Element of the unpacked weights."""
@@ -59,41 +62,48 @@ class ManyRows(BlockwiseWriter):
         return VectorType(i32, [self.unit_lanes])
 
     def order_data(self, first: Index, count: Index) -> None:
-        """Emits the order of the data: the elements of a tile's rows for a step are neighbours."""
-        tile = self.tile_rows
-        whole = self.times(self.code.quotient(count, tile), tile)
-        with self.code.loop(whole, step=tile) as loop:
-            self._order(self.plus(first, loop.counter), tile)
-        with self.code.loop(count, start=self.code.index(whole)) as loop:
-            self._order(self.plus(first, loop.counter), 1)
+        """Emits the order of the data: a few steps of each row of a tile are neighbours."""
+        code, size = self.code, self.form.block
+        type_ = VectorType(f32, [_UNROLLED_STEPS])
+        with self._ranges() as (block, blocks), code.loop(count) as loop:
+            row, before = self.plus(first, loop.counter), self.times(block, size)
+            start = self.plus(self.times(row, self.times(self.sizes.blocks, size)), before)
+            target = self.place(row, block, blocks)
+            with code.loop(self.times(blocks, size), step=_UNROLLED_STEPS) as step:
+                value = self.vector(self.data, self.plus(start, step.counter), type_)
+                at = self.plus(target, self.times(step.counter, self.tile_rows))
+                self.store(value, self.ordered, at)
 
-    def _order(self, first: Index, rows: int) -> None:
-        """Emits the order of the data of some rows of a tile."""
-        code, steps = self.code, self.times(self.sizes.blocks, self.form.block)
-        starts = [self.times(self.plus(first, row), steps) for row in range(rows)]
-        target = self.place(first)
-        with code.loop(steps) as step:
-            at = self.plus(target, self.times(step.counter, self.tile_rows))
-            for row, start in enumerate(starts):
-                value = code.load(self.data, self.plus(start, step.counter))
-                code.store(value, self.ordered, self.plus(at, row))
+    @contextmanager
+    def _ranges(self) -> Generator[tuple[Index, Index]]:
+        """Emits a loop over the blocks that are unpacked at a time: the first one, and how many."""
+        code, blocks = self.code, self.sizes.blocks
+        most = self.most_blocks
+        with code.loop(blocks, step=most) as loop:
+            left = self.plus(blocks, self.times(loop.counter, -1))
+            yield loop.counter, code.minimum(left, most)
 
-    def place(self, row: Index) -> Index:
-        """Emits the offset of the first element of a row in the ordered data."""
-        steps = self.times(self.sizes.blocks, self.form.block)
-        tile = self.times(self.code.quotient(row, self.tile_rows), self.tile_rows)
-        return self.plus(self.times(tile, steps), row, self.times(tile, -1))
+    @property
+    def most_blocks(self) -> int:
+        """Returns the number of blocks that are unpacked at a time."""
+        return max(1, self.UNPACKED_STEPS // self.form.block)
+
+    def place(self, row: Index, block: Index, blocks: Index) -> Index:
+        """Emits the offset of a row in the ordered data of some blocks, from `block` on."""
+        code, tile, size = self.code, self.tile_rows, self.form.block
+        all_rows = self.times(code.quotient(self.plus(self.sizes.rows, tile - 1), tile), tile)
+        first = self.times(code.quotient(row, tile), tile)
+        before = self.times(self.times(block, size), all_rows)
+        steps = self.times(blocks, size)
+        place = self.times(self.plus(row, self.times(first, -1)), _UNROLLED_STEPS)
+        return self.plus(before, self.times(first, steps), place)
 
     def panel(self, first: Index, count: Index, tile: int) -> None:
-        code, form, sizes = self.code, self.form, self.sizes
-        most = max(1, self.UNPACKED_STEPS // form.block)
-        memory = [
-            code.emit(memref.AllocaOp.get(type_, 64, [most * size])) for type_, size in self.held()
-        ]
+        code, sizes = self.code, self.sizes
+        memory = [code.emit(memref.AllocaOp.get(type_, 64, [size])) for type_, size in self.held()]
         tiled = self.times(code.quotient(sizes.rows, self.tile_rows), self.tile_rows)
-        with code.loop(sizes.blocks, step=most) as loop:
-            blocks = code.minimum(self.plus(sizes.blocks, self.times(loop.counter, -1)), most)
-            part = BlockRange(memory, loop.counter, blocks, first, count, tile == PANEL)
+        with self._ranges() as (block, blocks):
+            part = BlockRange(memory, block, blocks, first, count, tile == PANEL)
             self._unpack(part)
             with code.loop(tiled, step=self.tile_rows) as rows:
                 self.multiply(part, rows.counter, self.tile_rows)
@@ -105,11 +115,14 @@ class ManyRows(BlockwiseWriter):
         return ACCUMULATORS // len(self.vectors)
 
     def held(self) -> list[tuple[Attribute, int]]:
-        """Returns the element and its number for a block of a panel, for each part of the memory on
-        the stack.
-        """
-        factors = [(f32, PANEL)] * len(self.factors_in_blocks)
-        return [(self.UNPACKED, self.form.block * PANEL), *factors]
+        """Returns the element and its number for each part of the memory on the stack."""
+        factors = [(f32, PANEL * self.most_blocks)] * len(self.factors_in_blocks)
+        weights = self.UNPACKED, self.form.block * PANEL * self.most_blocks
+        return [weights, *factors, self.scratch()]
+
+    def scratch(self) -> tuple[Attribute, int]:
+        """Returns the element and its number for the last part: words of a chunk of codes."""
+        return i32, self.form.lanes // GROUP * PANEL
 
     def _rest(self, part: BlockRange, first: Index) -> None:
         """Emits the rows after the whole tiles: a tile for each bit of their number."""
@@ -132,54 +145,59 @@ class ManyRows(BlockwiseWriter):
             last = self.plus(self.sizes.units, -1)
             units = [code.minimum(unit, last) for unit in units]
         starts = [self.plus(self.times(unit, self.sizes.blocks), part.first) for unit in units]
+        with code.loop(part.blocks) as loop:  # long before these are loaded as vectors
+            at = self.times(loop.counter, PANEL)
+            for unit, start in enumerate(starts):
+                for source, target in zip(self.factors_in_blocks, part.memory[1:], strict=False):
+                    value = code.load(source, self.plus(start, loop.counter))
+                    code.store(value, target, self.plus(at, unit))
         first = self.times(part.unit, self.sizes.blocks)
         with code.loop(part.blocks) as loop:
             self.prefetch_next(first, self.plus(part.first, loop.counter), PANEL)
-            blocks = [self.plus(start, loop.counter) for start in starts]
-            at = self.times(loop.counter, PANEL)
-            for unit, block in enumerate(blocks):
-                for source, target in zip(self.factors_in_blocks, part.memory[1:], strict=False):
-                    code.store(code.load(source, block), target, self.plus(at, unit))
-            for number in self.vectors:
-                first = number * self.unit_lanes
-                some = blocks[first : first + self.unit_lanes]
-                self.unpack_codes(part, some, loop.counter, first)
+            self.unpack_codes(
+                part, [self.plus(start, loop.counter) for start in starts], loop.counter
+            )
 
-    def unpack_codes(
-        self, part: BlockRange, blocks: Sequence[Index], block: Index, unit: int
-    ) -> None:
-        """Emits the unpacking of a block of the units from `unit` on.
+    def unpack_codes(self, part: BlockRange, blocks: Sequence[Index], block: Index) -> None:
+        """Emits the unpacking of a block of all units.
 
         Args:
             blocks: numbers of the units' blocks among all blocks.
             block: number of the block in `part`.
         """
         form, code = self.form, self.code
-        scale, *zeros = self.factors_of(part, self.plus(self.times(block, PANEL), unit))
-        zero = zeros[0] if zeros else self.repeated(code.load(self.zeros, 0), self.floats)
-        first = self.plus(self.times(block, form.block * PANEL), unit)
+        factors = [self._factors(part, block, number) for number in self.vectors]
+        first = self.times(block, form.block * PANEL)
 
         def unpacked(chunk: Index, sums: Sums) -> Sums:
-            joined = self.joined(blocks, chunk)
-            before = self.times(chunk, form.chunk)
-            for group in range(0, form.lanes, GROUP):
-                first_word = group // GROUP * self.unit_lanes
-                lanes = range(first_word, first_word + self.unit_lanes)
-                mask = DenseArrayBase.from_list(i64, lanes)
-                words = code.emit(vector.ShuffleOp(joined, joined, mask, result_type=self.words))
-                for number, value in enumerate(self.codes_in(words)):
-                    byte, place = divmod(number, form.codes)
-                    weight = self._dequantised(value, scale, zero)
-                    step = self.plus(before, (group + byte) * form.codes + place)
-                    self.store(weight, part.weights, self.plus(first, self.times(step, PANEL)))
+            before, words = self.times(chunk, form.chunk), part.memory[-1]
+            for number in self.vectors:
+                for place, word in enumerate(self.words_of(blocks, chunk, number)):
+                    self.store(word, words, place * PANEL + number * self.unit_lanes)
+            with code.loop(form.lanes // GROUP) as loop:
+                at = self.times(loop.counter, PANEL)
+                packed = [
+                    self.vector(words, self.plus(at, number * self.unit_lanes), self.words)
+                    for number in self.vectors
+                ]
+                start = self.plus(before, self.times(loop.counter, GROUP * form.codes))
+                for step, values in enumerate(zip(*map(self.codes_in, packed), strict=True)):
+                    at = self.plus(first, self.times(self.plus(start, step), PANEL))
+                    for number, (value, factor) in enumerate(zip(values, factors, strict=True)):
+                        float_ = code.emit(llvm.SIToFPOp(value, self.floats))
+                        weight = self.added_product(float_, *factor)
+                        self.store(weight, part.weights, self.plus(at, number * self.unit_lanes))
             return sums
 
         self.over(form.chunks, [], unpacked, 1)
 
-    def _dequantised(self, value: SSAValue, scale: SSAValue, zero: SSAValue) -> SSAValue:
-        """Emits the weights that codes stand for."""
-        number = self.code.emit(llvm.SIToFPOp(value, self.floats))
-        return self.product(self.code.emit(arith.SubfOp(number, zero, CONTRACT)), scale)
+    def _factors(self, part: BlockRange, block: Index, number: int) -> tuple[SSAValue, SSAValue]:
+        """Emits the scales of a block of a vector of units, and the negative scaled zero points."""
+        scale, *zeros = self.factors_of(
+            part, self.plus(self.times(block, PANEL), number * self.unit_lanes)
+        )
+        zero = zeros[0] if zeros else self.repeated(self.code.load(self.zeros, 0), self.floats)
+        return scale, self.product(self.code.emit(arith.NegfOp(zero)), scale)
 
     @property
     def factors_in_blocks(self) -> Sequence[SSAValue]:
@@ -191,73 +209,111 @@ class ManyRows(BlockwiseWriter):
         count = len(self.factors_in_blocks)
         return [self.vector(one, at, self.floats) for one in part.memory[1 : 1 + count]]
 
-    def joined(self, blocks: Sequence[Index], chunk: Index) -> SSAValue:
-        """Emits a chunk of the codes of some units: the first words of all units, then the second
-        ones, and so on.
+    def words_of(self, blocks: Sequence[Index], chunk: Index, number: int) -> list[SSAValue]:
+        """Emits a chunk of the codes of a vector of units: the first words of all units, then the
+        second ones, and so on.
+
+        Args:
+            blocks: numbers of all units' blocks among all blocks.
+            chunk: number of the chunk in the block.
+            number: number of the vector.
         """
-        form = self.form
-        words = VectorType(i32, [form.lanes // GROUP])
-        at = self.times(chunk, form.lanes)
-        starts = [self.plus(self.times(block, form.bytes), at) for block in blocks]
+        form, lanes = self.form, self.unit_lanes
+        count = form.lanes // GROUP
+        words, at = VectorType(i32, [count]), self.times(chunk, form.lanes)
+        starts = [
+            self.plus(self.times(block, form.bytes), at)
+            for block in blocks[number * lanes :][:lanes]
+        ]
         values = [self.code.emit(vector.BitcastOp(self.packed(start), words)) for start in starts]
-        while len(values) > 1:
-            half, type_ = len(values) // 2, values[0].type
-            assert isinstance(type_, VectorType)
-            (lanes,) = type_.get_shape()
-            mask = [place for lane in range(lanes) for place in (lane, lanes + lane)]
-            both, result = DenseArrayBase.from_list(i64, mask), VectorType(i32, [2 * lanes])
-            values = [
-                self.code.emit(vector.ShuffleOp(*pair, both, result_type=result))
-                for pair in zip(values[:half], values[half:], strict=True)
+        if count < GROUP:
+            joined = self._joined(values)
+            return [
+                self._shuffled(joined, joined, range(n, lanes * count, count)) for n in range(count)
             ]
+        quarters = range(0, lanes, GROUP)  # of 128 bits, in which processors shuffle
+        first, second, third, fourth = (self._joined(values[unit::GROUP]) for unit in range(GROUP))
+        found: list[SSAValue] = []
+        for half in (0, 2):
+            pairs = [at + half + n + two for at in quarters for n in (0, 1) for two in (0, lanes)]
+            left, right = self._shuffled(first, second, pairs), self._shuffled(third, fourth, pairs)
+            for word in (0, 2):
+                both = [
+                    at + word + n + two for at in quarters for two in (0, lanes) for n in (0, 1)
+                ]
+                found.append(self._shuffled(left, right, both))
+        return found
+
+    def _joined(self, values: Sequence[SSAValue]) -> SSAValue:
+        """Emits the concatenation of a power of two of vectors."""
+        while len(values) > 1:
+            pairs = zip(values[::2], values[1::2], strict=True)
+            values = [self._shuffled(*pair, range(2 * _lanes(pair[0]))) for pair in pairs]
         return values[0]
+
+    def _shuffled(self, first: SSAValue, second: SSAValue, places: Sequence[int]) -> SSAValue:
+        mask, result = DenseArrayBase.from_list(i64, places), VectorType(i32, [len(places)])
+        return self.code.emit(vector.ShuffleOp(first, second, mask, result_type=result))
 
     def multiply(self, part: BlockRange, first: Index, rows: int) -> None:
         """Emits the MACs of some rows with all units of `part`."""
         code, form = self.code, self.form
         numbers = [self.plus(first, row) for row in range(rows)]
-        data = self.plus(self.place(first), self.times(part.first, form.block * self.tile_rows))
+        data = self.place(first, part.first, part.blocks)
         nothing = [code.emit(splat(0.0, self.floats))] * (rows * len(self.vectors))
         steps = self.times(part.blocks, form.block)
         with code.loop(steps, nothing, step=_UNROLLED_STEPS) as loop:
             sums: Sums = loop.carried
+            here = self.plus(data, self.times(loop.counter, self.tile_rows))
             for more in range(_UNROLLED_STEPS):
-                step = self.plus(loop.counter, more)
-                at = self.times(step, PANEL)
+                at = self.times(self.plus(loop.counter, more), PANEL)
                 weights = [
                     self.vector(part.weights, self.plus(at, number * self.unit_lanes), self.floats)
                     for number in self.vectors
                 ]
-                here = self.plus(data, self.times(step, self.tile_rows))
                 elements = (
-                    self.repeated(code.load(self.ordered, self.plus(here, row)), self.floats)
+                    self.repeated(
+                        code.load(self.ordered, self.plus(here, row * _UNROLLED_STEPS + more)),
+                        self.floats,
+                    )
                     for row in range(rows)
                 )
                 sums = add_products(self.added_product, elements, weights, sums)
             loop.carry(sums)
-        for row, number in enumerate(numbers):
-            own = loop.results[row * len(self.vectors) :][: len(self.vectors)]
-            self.add_to_output(own, part, number)
+        self.add_to_output(loop.results, part, numbers)
 
-    def add_to_output(self, totals: Sums, part: BlockRange, row: Index) -> None:
-        """Emits the addition of a row's sums to the output."""
-        code = self.code
-        fresh = code.is_zero(code.index(part.first))
-        nothing = code.emit(splat(0.0, self.floats))
-        for number, total in zip(self.vectors, totals, strict=True):
-            before = number * self.unit_lanes
-            start = self.plus(self.times(row, self.sizes.units), part.unit, before)
+    def add_to_output(self, totals: Sums, part: BlockRange, rows: Sequence[Index]) -> None:
+        """Emits the addition of some rows' sums to the output; the first ones are stored."""
+        with self.code.only_if(self.code.is_zero(self.code.index(part.first))):
+            self._store_sums(totals, part, rows, is_first=True)
+        with self.code.if_positive(self.code.index(part.first)):
+            self._store_sums(totals, part, rows, is_first=False)
+
+    def _store_sums(
+        self, totals: Sums, part: BlockRange, rows: Sequence[Index], *, is_first: bool
+    ) -> None:
+        code, floats = self.code, self.floats
+        places = [(row, number * self.unit_lanes) for row in rows for number in self.vectors]
+        for (row, unit), total in zip(places, totals, strict=True):
+            at = code.index(self.plus(self.times(row, self.sizes.units), part.unit, unit))
             if part.is_full:  # some processors are slow at masked stores
-                held = self.vector(self.output, start, self.floats)
-                held = code.emit(arith.SelectOp(fresh, nothing, held))
-                self.store(code.emit(arith.AddfOp(held, total)), self.output, start)
+                if not is_first:
+                    held = self.vector(self.output, at, floats)
+                    total = code.emit(arith.AddfOp(held, total))
+                self.store(total, self.output, at)
                 continue
-            at, count = [code.index(start)], code.index(self.plus(part.count, -before))
+            count = code.index(self.plus(part.count, -unit))
             mask = code.emit(vector.CreateMaskOp([count], VectorType(i1, [self.unit_lanes])))
-            held = code.emit(vector.MaskedLoadOp(self.output, at, mask, nothing, self.floats))
-            held = code.emit(arith.SelectOp(fresh, nothing, held))
-            sum_ = code.emit(arith.AddfOp(held, total))
-            code.add(vector.MaskedStoreOp(self.output, at, mask, sum_))
+            if not is_first:
+                nothing = code.emit(splat(0.0, floats))
+                held = code.emit(vector.MaskedLoadOp(self.output, [at], mask, nothing, floats))
+                total = code.emit(arith.AddfOp(held, total))
+            code.add(vector.MaskedStoreOp(self.output, [at], mask, total))
+
+
+def _lanes(value: SSAValue) -> int:
+    assert isa(value.type, VectorType)
+    return value.type.element_count()
 
 
 @dataclass(frozen=True)
