@@ -27,6 +27,7 @@ from byoc_mlir.kernels.convolution import (
 )
 from byoc_mlir.kernels.costs import ConvolutionCalibration, calibration
 from byoc_mlir.kernels.epilogue import float_bits
+from byoc_mlir.kernels.gemm import short_rows
 from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
 from byoc_mlir.kernels.implicit_gemm.micro_kernel import ImplicitGemmParameters, ImplicitGemmVariant
 from byoc_mlir.kernels.parameters import words
@@ -40,9 +41,6 @@ NAME = "implicit_gemm"
 _MOST_PIXELS = 13
 """Maximum pixels of a micro-kernel: LLVM keeps the sums of 13 pixels by two vectors in registers,
 and spills with 14."""
-
-_SUMS = 8
-"""Sums that processors add in the time of one: shorter strips take as long."""
 
 _PIECE = 48
 """Approximate number of pixels in a piece of a long row."""
@@ -236,7 +234,7 @@ class ImplicitGemm(ConvolutionKernel):
     @property
     def _any_strips(self) -> Strips:
         """Returns the strips for rows of any length."""
-        return ClampedStrips(self._most_pixels, -(-_SUMS // self.unit.panel_vectors))
+        return ClampedStrips(self._most_pixels, short_rows(self.unit.panel_vectors))
 
     def _read_of(self, pixels: int) -> int:
         """Returns the bytes of the source that are read for `pixels` result pixels of a row."""

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, Index
 from byoc_mlir.kernels.convolution import Windows
 from byoc_mlir.kernels.epilogue import Limits
-from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.kernels.gemm import Sums, add_products, clamped_rows
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors, VectorUnit
@@ -124,18 +124,20 @@ def define_kernel(module: ModuleBuilder, variant: ImplicitGemmVariant) -> str:
     is_whole, other, left = others
     parameters = read(function, address, ImplicitGemmParameters[SSAValue])
     vectors = Vectors(function, variant.unit.lanes)
-    pixels = _pixels(function, variant, left)
+    count = variant.pixels
+    pixels = clamped_rows(function, count, left) if variant.clamped else range(count)
     window = _Window(vectors, variant, parameters, source, y, x, zeros, ahead, pixels)
     sums = window.sums(panel, bias)
     limit = vectors.limiter(variant.limits, parameters.lower, parameters.upper)
     steps = [function.multiply(parameters.result_pixel, pixel) for pixel in pixels]
 
-    count = variant.unit.panel_vectors
+    vectors_of_row = variant.unit.panel_vectors
 
     def write(columns: range) -> None:
         for column in columns:
             vector = function.multiply(parameters.result_vector, column)
-            places, totals = [function.add(step, vector) for step in steps], sums[column::count]
+            places = [function.add(step, vector) for step in steps]
+            totals = sums[column::vectors_of_row]
             if variant.residual:  # all of it is loaded first: the result may share its memory
                 held = [vectors.load(function.gep(other, place)) for place in places]
                 totals = list(map(vectors.add, totals, held))
@@ -143,19 +145,9 @@ def define_kernel(module: ModuleBuilder, variant: ImplicitGemmVariant) -> str:
                 vectors.store(limit(total), function.gep(result, place))
 
     write(range(1))
-    function.when(is_whole, partial(write, range(1, count)))
+    function.when(is_whole, partial(write, range(1, vectors_of_row)))
     function.finish()
     return name
-
-
-def _pixels(
-    function: FunctionBuilder, variant: ImplicitGemmVariant, left: SSAValue
-) -> Sequence[Index]:
-    """Returns the numbers of the pixels that a micro-kernel computes."""
-    if not variant.clamped:
-        return range(variant.pixels)
-    last = function.subtract(left, 1)
-    return [0, *(function.least(function.integer(n), last) for n in range(1, variant.pixels))]
 
 
 @dataclass(frozen=True)

@@ -63,11 +63,13 @@ def test_winograd(unit: VectorUnit, algorithm: Algorithm) -> None:
     _check(it, unit, algorithm.name)
 
 
+@pytest.mark.values
+@pytest.mark.parametrize("size", [(9, 14), (4, 4), (1, 7), (4, 12), (8, 13), (4, 28)])
 @pytest.mark.parametrize("unit", [SSE, AVX2, AVX512, WIDE], ids=lambda unit: unit.tile)
-def test_winograd_of_many_channels(unit: VectorUnit) -> None:
-    """Checks weight panels in three parts, whose sums are added."""
+def test_winograd_of_many_channels(unit: VectorUnit, size: tuple[int, int]) -> None:
+    """Checks weight panels in three parts, whose sums are added once, of one to twelve tiles."""
     channels = 2 * (PART_BYTES // (4 * unit.panel)) + unit.lanes
-    it = convolution((1, channels, 9, 14), unit.panel, pads=(1, 1, 1, 1), epilogue=_RELU)
+    it = convolution((1, channels, *size), unit.panel, pads=(1, 1, 1, 1), epilogue=_RELU)
     _check(it, unit, "f4x3")
 
 
