@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import Protocol, cast
 
-from xdsl.dialects import arith, func, memref, vector
+from xdsl.dialects import arith, func, vector
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
@@ -268,8 +268,9 @@ class _TileCode:
         """Emits the broadcast of an element of `a` to all lanes."""
         code = self._code
         place = code.emit(_sum(start, shift))
-        scalar = code.emit(_element(self._a, place))
-        return code.emit(unary(vector.BroadcastOp, scalar, self._type))
+        element = VectorType(self._tile.element, [1])
+        number = code.emit(vector.LoadOp(self._a, [place], element))
+        return code.emit(unary(vector.BroadcastOp, number, self._type))
 
     @property
     def _vectors(self) -> range:
@@ -315,9 +316,3 @@ def _sum(lhs: SSAValue, rhs: SSAValue) -> arith.AddiOp:
     return arith.AddiOp.create(
         operands=[lhs, rhs], result_types=[lhs.type], properties=_MAY_OVERFLOW
     )
-
-
-def _element(buffer: SSAValue, place: SSAValue) -> memref.LoadOp:
-    type_ = buffer.type
-    assert isinstance(type_, MemRefType)
-    return memref.LoadOp.create(operands=[buffer, place], result_types=[type_.element_type])
