@@ -1,4 +1,4 @@
-"""Inner step of a GEMM tile, for floats and integers and any number of lanes."""
+"""Rows and inner step of a GEMM tile, for floats and integers and any number of lanes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,32 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
+from byoc_mlir.kernels.builder import FunctionBuilder, Index
+
 Sums: TypeAlias = Sequence[SSAValue]
 """Accumulators of a tile: for each row, its vectors in order."""
 
 MultiplyAdd: TypeAlias = Callable[[SSAValue, SSAValue, SSAValue], SSAValue]
 """Function that generates `lhs * rhs + total` for three vectors."""
+
+
+_LATENCY_SUMS = 8
+"""Vectors of sums that a processor adds to in the latency of one multiply-add."""
+
+
+def short_rows(vectors: int) -> int:
+    """Returns the rows of the shortest tile that pays: fewer rows take as long.
+
+    Args:
+        vectors: number of vectors in a row of the tile.
+    """
+    return -(-_LATENCY_SUMS // vectors)
+
+
+def clamped_rows(function: FunctionBuilder, rows: int, left: SSAValue) -> Sequence[Index]:
+    """Returns the numbers of a tile's rows; from `left` rows on, that of the last one."""
+    last = function.subtract(left, 1)
+    return [0, *(function.least(function.integer(n), last) for n in range(1, rows))]
 
 
 def add_products(

@@ -115,7 +115,8 @@ class _RowLoops:
         function, parameters = self.function, self.parameters
         line = self._line(number, kernels[0].variant)
         state = [function.subtract(function.integer(0), parameters.windows.left), line.to]
-        counts = strips.counts(function, parameters, function.integer(0))
+        longest = function.integer(strips.longest)
+        counts = strips.counts(function, parameters.row_pixels, longest)
         for one, count in zip(kernels, counts, strict=False):
             state = self._strips(line, one, count, state)
 

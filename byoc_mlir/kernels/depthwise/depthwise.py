@@ -24,7 +24,7 @@ from byoc_mlir.kernels.depthwise.channels import CHANNELS
 from byoc_mlir.kernels.depthwise.code import define_depthwise
 from byoc_mlir.kernels.depthwise.micro_kernel import DepthwiseParameters, DepthwiseVariant
 from byoc_mlir.kernels.parameters import words
-from byoc_mlir.kernels.strips import RestStrips, Strips, strips_of
+from byoc_mlir.kernels.strips import LevelStrips, RestStrips, Strips
 from byoc_mlir.kernels.vectors import VectorUnit
 
 NAME = "depthwise"
@@ -111,7 +111,7 @@ class Depthwise(ConvolutionKernel):
         """
         most = max(one for one in range(1, _PIXELS + 1) if one == 1 or self._fits(one))
         width = self.convolution.result.shape[3]
-        return strips_of(width, most) if isinstance(width, int) else RestStrips(most)
+        return LevelStrips.of(width, most) if isinstance(width, int) else RestStrips(most)
 
     def _fits(self, pixels: int) -> bool:
         sums = self._parts * pixels
@@ -141,13 +141,11 @@ class Depthwise(ConvolutionKernel):
     def _parameters(self) -> DepthwiseParameters[Size]:
         it, lanes = self.convolution, self.unit.lanes
         batch, _, rows, width = it.result.shape
-        strips, long_strips = self._strips.of(width)
         source, result = (image.strides(lanes) for image in self._images)
         return DepthwiseParameters(
             lines=batch * rows,
             rows=rows,
-            strips=strips,
-            long_strips=long_strips,
+            row_pixels=width,
             blocks=self._blocks,
             window=self._window,
             window_height=it.window[0],

@@ -29,9 +29,8 @@ class DepthwiseParameters(Generic[T]):
     """Number of rows of all images of the result."""
     rows: T
     """Number of rows of one image."""
-    strips: T
-    long_strips: T
-    """Number of long strips of a row; `strips` counts all its strips."""
+    row_pixels: T
+    """Pixels of a row of the result."""
     blocks: T
     """Number of blocks of a pixel's channels."""
     window: T

@@ -39,9 +39,9 @@ def define_implicit_gemm(
     if module.has(name):
         return name
     kernels = [
-        (define_kernel(module, replace(one, pixels=size)), size)
+        (define_kernel(module, replace(one, pixels=size, clamped=is_clamped)), size)
         for one in (_of_parts(variant) if in_parts else (variant,))
-        for size in strips.sizes
+        for size, is_clamped in zip(strips.sizes, (False, strips.is_clamped), strict=True)
     ]
     units = _define_units(module, variant.unit, strips, in_parts)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
@@ -96,7 +96,7 @@ def _define_units(module: ModuleBuilder, unit: VectorUnit, strips: Strips, in_pa
     A unit is a block of pixels by one panel; units of the same block are adjacent. The
     micro-kernels are arguments, so LLVM compiles the function once for all of them.
     """
-    name = f"{PREFIX}_units_{unit.panel_vectors}x{unit.lanes}{strips.counting}"
+    name = f"{PREFIX}_units_{unit.panel_vectors}x{unit.lanes}{strips.suffix}"
     name += "_parts" * in_parts
     if module.has(name):
         return name
@@ -184,7 +184,7 @@ class _Units:
                 image, rest = function.divmod(function.add(first, index), parameters.image_pieces)
                 row, number = function.divmod(rest, parameters.line_pieces)
                 state = self._begin(image, row, number, held, *prefetched)
-                counts = strips.counts(function, parameters, number)
+                counts = strips.counts(function, state.left, kernels[0].pixels)
                 for kernel, count in zip(kernels, counts, strict=True):
                     state = self._strips(state, held, kernel, count)
                 return (state.prefetched,)
@@ -229,6 +229,7 @@ class _Units:
         """Returns the position of the first pixel of a piece."""
         function, parameters = self.function, self.parameters
         windows, pixel = parameters.windows, function.multiply(piece, parameters.piece_pixels)
+        left = function.subtract(parameters.row_pixels, pixel)
 
         def place(start: SSAValue, *steps: tuple[SSAValue, SSAValue]) -> SSAValue:
             for count, step in steps:
@@ -255,6 +256,7 @@ class _Units:
                 (pixel, parameters.result_pixel),
             ),
             prefetched,
+            function.least(left, parameters.piece_pixels),
         )
 
     def _strips(
@@ -279,7 +281,7 @@ class _Units:
         last = function.subtract(parameters.part, share_of_part)
 
         def strip(_: SSAValue, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            *places, prefetched = state
+            *places, prefetched, left = state
             x, place, to = places
             function.do_at(
                 kernel.address,
@@ -289,13 +291,15 @@ class _Units:
                 function.gep(result, to),
                 panel.is_whole,
                 function.gep(panel.residual, to),
+                left,
             )
             after = function.add(prefetched, share_of_part)
             is_left = function.compare("slt", after, last)
             moved = [function.add(place, step) for place, step in zip(places, steps, strict=True)]
-            return *moved, function.select(is_left, after, last)
+            prefetched = function.select(is_left, after, last)
+            return *moved, prefetched, function.subtract(left, kernel.pixels)
 
-        state = (start.x, start.place, start.to, start.prefetched)
+        state = (start.x, start.place, start.to, start.prefetched, start.left)
         return _Position(start.y, *function.fold(count, state, strip))
 
 
@@ -313,3 +317,5 @@ class _Position:
     prefetched: SSAValue
     """Elements of the next part that are prefetched; each kernel prefetches one of `lanes` shares.
     """
+    left: SSAValue
+    """Pixels that are left in the piece."""

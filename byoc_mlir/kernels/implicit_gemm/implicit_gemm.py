@@ -27,10 +27,11 @@ from byoc_mlir.kernels.convolution import (
 )
 from byoc_mlir.kernels.costs import ConvolutionCalibration, calibration
 from byoc_mlir.kernels.epilogue import float_bits
+from byoc_mlir.kernels.gemm import short_rows
 from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
 from byoc_mlir.kernels.implicit_gemm.micro_kernel import ImplicitGemmParameters, ImplicitGemmVariant
 from byoc_mlir.kernels.parameters import words
-from byoc_mlir.kernels.strips import PieceStrips, Strips, strips_of
+from byoc_mlir.kernels.strips import ClampedStrips, LevelStrips, Strips
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
 from byoc_mlir.tensors import aligned_empty
 
@@ -70,8 +71,8 @@ class _Lines:
     pixels: Size
     """Distance between pieces, in pixels."""
     strips: Strips
-    cut: Size
-    """Number of pixels that `strips` cuts."""
+    row: Size
+    """Pixels of a row."""
 
     @property
     def count(self) -> Size:
@@ -215,17 +216,25 @@ class ImplicitGemm(ConvolutionKernel):
             return self._in_pieces(1, 1, batch * height * width)
         if self._read_of(hint(width)) > _LINE_BYTES:
             return self._in_pieces(batch, height, width)
-        return _Lines(batch, height, 1, width, strips_of(width, self._most_pixels), width)
+        return _Lines(batch, height, 1, width, self._strips(width), width)
 
     def _in_pieces(self, images: Size, rows: Size, pixels: Size) -> _Lines:
         """Returns rows of `pixels` pixels, cut into pieces of equal length if possible."""
-        most = self._most_pixels
         length = _equal_pieces(pixels) if isinstance(pixels, int) else None
         if length is not None:
-            return _Lines(images, rows, pixels // length, length, strips_of(length, most), length)
-        strips = PieceStrips(most, round(_PIECE / most))
-        pieces = ceildiv(pixels, strips.pixels)
-        return _Lines(images, rows, pieces, strips.pixels, strips, pixels)
+            return _Lines(images, rows, pixels // length, length, self._strips(length), pixels)
+        strips = self._any_strips
+        length = strips.longest * round(_PIECE / strips.longest)
+        return _Lines(images, rows, ceildiv(pixels, length), length, strips, pixels)
+
+    def _strips(self, pixels: Size) -> Strips:
+        is_known = isinstance(pixels, int)
+        return LevelStrips.of(pixels, self._most_pixels) if is_known else self._any_strips
+
+    @property
+    def _any_strips(self) -> Strips:
+        """Returns the strips for rows of any length."""
+        return ClampedStrips(self._most_pixels, short_rows(self.unit.panel_vectors))
 
     def _read_of(self, pixels: int) -> int:
         """Returns the bytes of the source that are read for `pixels` result pixels of a row."""
@@ -234,7 +243,6 @@ class ImplicitGemm(ConvolutionKernel):
 
     def _parameters(self) -> ImplicitGemmParameters[Size]:
         it, lines, lanes = self.convolution, self._lines, self.unit.lanes
-        strips, long_strips = lines.strips.of(lines.cut)
         windows, (height, width) = Windows.of(it), self._part
         source, result = it.source.strides(self._together), it.result.strides(lanes)
         return ImplicitGemmParameters(
@@ -242,8 +250,7 @@ class ImplicitGemm(ConvolutionKernel):
             image_pieces=lines.rows * lines.pieces,
             line_pieces=lines.pieces,
             piece_pixels=lines.pixels,
-            strips=strips,
-            long_strips=long_strips,
+            row_pixels=lines.row,
             blocks=self._blocks(),
             panels=self.panels,
             outputs=it.outputs // lanes,

@@ -11,10 +11,10 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder, Index
 from byoc_mlir.kernels.convolution import Windows
 from byoc_mlir.kernels.epilogue import Limits
-from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.kernels.gemm import Sums, add_products, clamped_rows
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors, VectorUnit
@@ -33,11 +33,8 @@ class ImplicitGemmParameters(Generic[T]):
     """Pieces of one row; `image_pieces` counts one image. A short row is one piece."""
     piece_pixels: T
     """Pixels between consecutive pieces of a row."""
-    strips: T
-    """Number of strips of a piece, each for one micro-kernel; `RestStrips` and `PieceStrips` store
-    other numbers here."""
-    long_strips: T
-    """Number of strips with the most pixels; the others have one pixel less."""
+    row_pixels: T
+    """Pixels of a row; its last piece may be shorter than the others."""
     blocks: T
     """Number of blocks of pieces."""
     panels: T
@@ -80,10 +77,10 @@ class ImplicitGemmParameters(Generic[T]):
 
 PREFIX = "byoc_implicit_gemm"
 
-TYPES = (POINTER, POINTER, i64, i64, *(POINTER,) * 5, i1, POINTER)
+TYPES = (POINTER, POINTER, i64, i64, *(POINTER,) * 5, i1, POINTER, i64)
 """Arguments of a micro-kernel, in this order: parameters; the first pixel's window, and its row and
 column in the image; panel, bias, zeros, the address to prefetch, and result; a flag to store more
-than the panel's first vector; residual or null."""
+than the panel's first vector; residual or null; the number of pixels that are left in the row."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ class ImplicitGemmVariant:
 
     unit: VectorUnit
     pixels: int
-    """Pixels of a micro-kernel; some kernels have one less."""
+    """Pixels of a micro-kernel; some kernels have fewer."""
     together: int
     """Channels of the source that are adjacent in memory."""
     padded: bool
@@ -100,12 +97,14 @@ class ImplicitGemmVariant:
     limits: Limits
     prefetches: bool = False
     """True if the source pixels after the kernel's pixels are prefetched."""
+    clamped: bool = False
+    """True if fewer pixels may be left in the row; then the kernel repeats the last one."""
 
     @property
     def suffix(self) -> str:
         """Returns a symbol suffix that distinguishes the variants' functions."""
         flags = "_padded" * self.padded + "_sum" * self.residual
-        flags += "_ahead" * self.prefetches
+        flags += "_ahead" * self.prefetches + "_clamped" * self.clamped
         tile = f"{self.pixels}x{self.unit.panel_vectors}x{self.unit.lanes}"
         inputs = f"_by{self.together}" * (self.together != self.unit.lanes)
         return f"{tile}{inputs}{flags}_{self.limits}"
@@ -115,33 +114,38 @@ def define_kernel(module: ModuleBuilder, variant: ImplicitGemmVariant) -> str:
     """Defines a micro-kernel; returns its symbol.
 
     Its type is `void (parameters, source, y, x, panel, bias, zeros, next, result, is_whole,
-    residual)`.
+    residual, left)`.
     """
     name = f"{PREFIX}_kernel_{variant.suffix}"
     if module.has(name):
         return name
     function = module.vectorised(name, TYPES)
-    address, source, y, x, panel, bias, zeros, ahead, result, is_whole, other = function.parameters
+    address, source, y, x, panel, bias, zeros, ahead, result, *others = function.parameters
+    is_whole, other, left = others
     parameters = read(function, address, ImplicitGemmParameters[SSAValue])
     vectors = Vectors(function, variant.unit.lanes)
-    window = _Window(vectors, variant, parameters, source, y, x, zeros, ahead)
+    count = variant.pixels
+    pixels = clamped_rows(function, count, left) if variant.clamped else range(count)
+    window = _Window(vectors, variant, parameters, source, y, x, zeros, ahead, pixels)
     sums = window.sums(panel, bias)
     limit = vectors.limiter(variant.limits, parameters.lower, parameters.upper)
-    steps = [function.multiply(parameters.result_pixel, pixel) for pixel in range(variant.pixels)]
+    steps = [function.multiply(parameters.result_pixel, pixel) for pixel in pixels]
 
-    count = variant.unit.panel_vectors
+    vectors_of_row = variant.unit.panel_vectors
 
     def write(columns: range) -> None:
         for column in columns:
             vector = function.multiply(parameters.result_vector, column)
-            for pixel, step in enumerate(steps):
-                at, total = function.add(step, vector), sums[pixel * count + column]
-                if variant.residual:
-                    total = vectors.add(total, vectors.load(function.gep(other, at)))
-                vectors.store(limit(total), function.gep(result, at))
+            places = [function.add(step, vector) for step in steps]
+            totals = sums[column::vectors_of_row]
+            if variant.residual:  # all of it is loaded first: the result may share its memory
+                held = [vectors.load(function.gep(other, place)) for place in places]
+                totals = list(map(vectors.add, totals, held))
+            for place, total in zip(places, totals, strict=True):
+                vectors.store(limit(total), function.gep(result, place))
 
     write(range(1))
-    function.when(is_whole, partial(write, range(1, count)))
+    function.when(is_whole, partial(write, range(1, vectors_of_row)))
     function.finish()
     return name
 
@@ -160,6 +164,7 @@ class _Window:
     zeros: SSAValue
     ahead: SSAValue
     """Address of weights that are needed soon."""
+    pixels: Sequence[Index]
 
     @property
     def _function(self) -> FunctionBuilder:
@@ -216,10 +221,9 @@ class _Window:
             function.multiply(y, parameters.window_line),
             function.multiply(x, parameters.window_pixel),
         )
-        sources: list[SSAValue] = []
-        for _ in range(self.variant.pixels):
-            sources.append(function.gep(self.source, place))
-            place = function.add(place, parameters.source_pixel)
+        source = function.gep(self.source, place)
+        steps = (function.multiply(parameters.source_pixel, pixel) for pixel in self.pixels)
+        sources = [function.gep(source, step) for step in steps]
         return self._inside(y, x, sources) if self.variant.padded else sources
 
     def _inside(self, y: SSAValue, x: SSAValue, sources: Sequence[SSAValue]) -> list[SSAValue]:
@@ -229,11 +233,11 @@ class _Window:
         x = function.add(self.x, function.multiply(x, parameters.windows.dilation_x))
         is_line = function.compare("ult", y, parameters.windows.height)
         chosen: list[SSAValue] = []
-        for source in sources:
-            is_pixel = function.compare("ult", x, parameters.windows.width)
+        for source, pixel in zip(sources, self.pixels, strict=True):
+            column = function.add(x, function.multiply(parameters.windows.stride_x, pixel))
+            is_pixel = function.compare("ult", column, parameters.windows.width)
             is_inside = function.binary(llvm.AndOp, is_line, is_pixel)
             chosen.append(function.select(is_inside, source, self.zeros))
-            x = function.add(x, parameters.windows.stride_x)
         return chosen
 
     def _vector(

@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 from byoc_mlir.kernels.convolution import Slot
-from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.kernels.gemm import Sums, add_products, clamped_rows, short_rows
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors, VectorUnit
@@ -36,7 +36,7 @@ _UNROLLED = 4
 """Unroll factor of the loop over channels, which divides the lanes of all vectors."""
 
 Strips = tuple[int, ...]
-"""Lengths of the strips, in tiles, the shortest first."""
+"""Lengths of the strips, in tiles, the shortest first; that one serves shorter strips, too."""
 
 
 def strips_of(tiles: Iterable[int], unit: VectorUnit) -> Strips:
@@ -47,7 +47,8 @@ def strips_of(tiles: Iterable[int], unit: VectorUnit) -> Strips:
     for count in tiles:
         strips = -(-count // unit.tile_rows)
         lengths |= {count // strips, -(-count // strips)}
-    return tuple(sorted(lengths))
+    short = short_rows(unit.panel_vectors)
+    return tuple(sorted({max(length, short) for length in lengths}))
 
 
 def strips_suffix(strips: Strips) -> str:
@@ -113,9 +114,11 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
                 ahead,
                 distance,
                 number,
+                length,
             )
             for size, kernel in kernels.items():
-                chosen = function.compare("eq", length, function.integer(size))
+                predicate = "sle" if size == strips[0] else "eq"
+                chosen = function.compare(predicate, length, function.integer(size))
                 function.when(chosen, partial(function.do, kernel, *operands))
 
         function.loop(count, strip)
@@ -129,20 +132,22 @@ def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
     """Defines the micro-kernel for `rows` rows; returns its symbol.
 
     Its type is `void (source, source_stride, panel, steps, result, result_stride, ahead, distance,
-    part)`. It multiplies the rows by a part of a panel, of `steps` input channels, and adds the
-    product to the sums of earlier parts. It prefetches from `ahead`, `distance` elements for each
-    channel.
+    part, left)`. It multiplies the rows by a part of a panel, of `steps` input channels, and adds
+    the product to the sums of earlier parts. It prefetches from `ahead`, `distance` elements for
+    each channel. The kernel of the fewest rows repeats the last row if fewer are left.
     """
     name = f"{_PREFIX}_kernel_{rows}_{unit.tile}"
     if module.has(name):
         return name
-    types = (POINTER, i64, POINTER, i64, POINTER, i64, POINTER, i64, i64)
+    types = (POINTER, i64, POINTER, i64, POINTER, i64, POINTER, i64, i64, i64)
     function = module.vectorised(name, types)
     source, source_stride, panel, steps, result, result_stride, *others = function.parameters
-    ahead, distance, part = others
+    ahead, distance, part, left = others
     vectors = Vectors(function, unit.lanes)
-    sources = [function.gep(source, function.multiply(source_stride, row)) for row in range(rows)]
-    results = [function.gep(result, function.multiply(result_stride, row)) for row in range(rows)]
+    is_short = rows == short_rows(unit.panel_vectors)
+    numbers = clamped_rows(function, rows, left) if is_short else range(rows)
+    sources = [function.gep(source, function.multiply(source_stride, n)) for n in numbers]
+    results = [function.gep(result, function.multiply(result_stride, n)) for n in numbers]
     places = [
         function.gep(to, column) for to in results for column in range(0, unit.panel, unit.lanes)
     ]

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.code import Index, Position
 from byoc_mlir.lowering.linalg_to_loops.line_kernels import LineTile
-from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, TiledWriter
+from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, TiledWriter, TileRows
 
 
 class LineWriter(TiledWriter):
@@ -29,7 +29,7 @@ class LineWriter(TiledWriter):
 
         def columns_of_tiles(columns: Index, width: int) -> None:
             here = at.entered(code, nest, self._it.columns[0], columns)
-            self._over_rows(panel, lambda row, rows: self._call_lines(here, row, rows, width))
+            self._over_rows(panel, lambda rows: self._call_lines(here, rows, width))
 
         self._over_lines(width, columns_of_tiles)
 
@@ -47,9 +47,14 @@ class LineWriter(TiledWriter):
         elif rest:
             body(whole, rest)
 
-    def _call_lines(self, at: Position, row: Index, rows: int, columns: int) -> None:
+    @property
+    def _short_rows(self) -> int:
+        return 1
+
+    def _call_lines(self, at: Position, rows: TileRows, columns: int) -> None:
         """Calls the kernel of one tile; the tiles of the first rows prefetch the next columns."""
         code, accesses, tile = self._code, self._nest.accesses, self._blocking.tile
+        row = rows.first
         here = self._entered_row(at, row)
         a_row, c_row = (self._row_distance(n) for n in (A, C))
         column = accesses[B].coefficients[self._it.columns[0]]
@@ -69,7 +74,7 @@ class LineWriter(TiledWriter):
             c,
             *(code.index(n) for n in (here.indices[C], c_row, steps, ahead)),
         ]
-        kernel = LineTile(rows, columns, tile.lanes, tile.element)
+        kernel = LineTile(rows.count, columns, tile.lanes, tile.element)
         code.add(func.CallOp(self._kernels.symbol(kernel), arguments, []))
 
     def _row_distance(self, access: int) -> Size:

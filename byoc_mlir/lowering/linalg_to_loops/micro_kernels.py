@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import Protocol, cast
 
-from xdsl.dialects import arith, func, memref, vector
+from xdsl.dialects import arith, func, vector
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
@@ -56,6 +56,7 @@ class Tile:
     Variants:
 
     - `masked`: computes only the first `valid` columns, a parameter.
+    - `clamped`: fewer rows may be left, a parameter; the others repeat the last one.
     - `strided`: the distance between two steps of `a` is a parameter; otherwise it is 1.
     - `panel`: the distance between two steps of `b` is a panel's columns; otherwise it is a
       parameter. With more than two vectors, a tile reads several panels at once.
@@ -73,6 +74,7 @@ class Tile:
     panel: bool = False
     parted: bool = False
     fresh: bool = False
+    clamped: bool = False
 
     @property
     def columns(self) -> int:
@@ -104,6 +106,7 @@ class Tile:
         """Returns the name of the function."""
         kind = "_panel" * self.panel + "_parted" * self.parted + "_strided" * self.strided
         kind += "_masked" * self.masked + "_fresh" * self.fresh
+        kind += "_clamped" * self.clamped
         return f"tile_{self.rows}x{self.columns}_{self.element}{kind}"
 
     def function(self) -> func.FuncOp:
@@ -111,7 +114,7 @@ class Tile:
 
         ```
         @tile([%fresh,] %a, %a_start, %a_row [, %a_step], %b, %b_start [, %b_step]
-              [, %panel_steps], %c, %c_start, %c_row, %steps, %ahead [, %valid]):
+              [, %panel_steps], %c, %c_start, %c_row, %steps, %ahead [, %left] [, %valid]):
             c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
                 a[a_start + i * a_row + k * a_step] * b[b_start + k * b_step + j]
         ```
@@ -163,7 +166,7 @@ def _function(tile: Tile) -> func.FuncOp:
     buffer = buffer_type(tile.element)
     types = [*[i1] * (not tile.fresh), buffer, *[_INDEX] * (3 if tile.strided else 2)]
     types += [buffer, _INDEX, *[_INDEX] * (tile.parted + (not tile.panel))]
-    types += [buffer, *[_INDEX] * (5 if tile.masked else 4)]
+    types += [buffer, *[_INDEX] * (4 + tile.clamped + tile.masked)]
     made = tile_function(tile.name, types, lambda code, args: _TileCode(tile, code, args).write())
     if tile.masked:  # LLVM's optimisations keep masks in the form that loads take them in
         del made.attributes[VECTORISED]
@@ -211,15 +214,19 @@ class _TileCode:
         panel_steps = next(rest) if tile.parted else None
         self._c, self._c_start, self._c_row, self._steps, self._ahead = islice(rest, 5)
         self._panel_steps = self._steps if panel_steps is None else panel_steps
+        self._rows: Sequence[Index] = range(tile.rows)
+        if tile.clamped:
+            last = code.add_index(next(rest), -1)
+            self._rows = [0, *(code.minimum(n, last) for n in range(1, tile.rows))]
         self._zero = code.emit(splat(0.0, self._type))
         self._masks = [self._mask(valid, n) for valid in rest for n in range(tile.vectors)]
 
     def write(self) -> None:
         """Emits the loads of the tile, the MACs, and the stores."""
-        code, rows = self._code, range(self._tile.rows)
-        starts = [self._offset(self._c_start, row, self._c_row) for row in rows]
+        code = self._code
+        starts = [self._offset(self._c_start, row, self._c_row) for row in self._rows]
         sums = [self._held(start, n) for start in starts for n in self._vectors]
-        row_starts = [self._offset(self._a_start, row, self._a_row) for row in rows]
+        row_starts = [self._offset(self._a_start, row, self._a_row) for row in self._rows]
         unrolled = code.scale_index(code.quotient(self._steps, _UNROLLED), _UNROLLED)
         with code.loop(unrolled, sums, step=_UNROLLED) as loop:
             carried = loop.carried
@@ -261,8 +268,9 @@ class _TileCode:
         """Emits the broadcast of an element of `a` to all lanes."""
         code = self._code
         place = code.emit(_sum(start, shift))
-        scalar = code.emit(_element(self._a, place))
-        return code.emit(unary(vector.BroadcastOp, scalar, self._type))
+        element = VectorType(self._tile.element, [1])
+        number = code.emit(vector.LoadOp(self._a, [place], element))
+        return code.emit(unary(vector.BroadcastOp, number, self._type))
 
     @property
     def _vectors(self) -> range:
@@ -273,10 +281,8 @@ class _TileCode:
         type_ = VectorType(i1, [self._tile.lanes])
         return self._code.emit(vector.CreateMaskOp([self._code.index(left)], type_))
 
-    def _offset(self, start: SSAValue, count: int, step: SSAValue) -> SSAValue:
-        if count == 0:
-            return start
-        return self._code.index(self._code.add_index(start, self._code.scale_index(step, count)))
+    def _offset(self, start: SSAValue, count: Index, step: SSAValue) -> SSAValue:
+        return self._code.index(self._code.add_index(start, self._code.product(step, count)))
 
     def _held(self, start: SSAValue, number: int) -> SSAValue:
         """Emits the initial value of a part of the tile. With `fresh` set at run time, the loaded
@@ -310,9 +316,3 @@ def _sum(lhs: SSAValue, rhs: SSAValue) -> arith.AddiOp:
     return arith.AddiOp.create(
         operands=[lhs, rhs], result_types=[lhs.type], properties=_MAY_OVERFLOW
     )
-
-
-def _element(buffer: SSAValue, place: SSAValue) -> memref.LoadOp:
-    type_ = buffer.type
-    assert isinstance(type_, MemRefType)
-    return memref.LoadOp.create(operands=[buffer, place], result_types=[type_.element_type])

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dims import largest
 from byoc_mlir.lowering.linalg_to_loops.code import Index, Position
-from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, TiledWriter, Tiles
+from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, TiledWriter, TileRows, Tiles
 
 _UNROLLED_VECTORS = 8
 
@@ -57,8 +57,8 @@ class PackingWriter(TiledWriter):
         L1.
         """
 
-        def row_of_tiles(row: Index, rows: int) -> None:
-            here = self._entered_row(at, row)
+        def row_of_tiles(rows: TileRows) -> None:
+            here = self._entered_row(at, rows.first)
             self._over_columns(
                 columns, lambda c: self._call(tiles, here, rows, c, self._b_start(c.first))
             )

@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.linalg_to_loops.code import Index, Position
-from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, Columns, TiledWriter, Tiles
+from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, Columns, TiledWriter, TileRows, Tiles
 
 
 class PanelWriter(TiledWriter):
@@ -70,11 +70,11 @@ class PanelWriter(TiledWriter):
             share_size = columns.tile.columns * depth // shares
             next_panel = columns.tile.columns * self._all_steps
 
-            def tile(row: Index, rows: int) -> None:
-                number = code.quotient(row, self._blocking.tile.rows)
+            def tile(rows: TileRows) -> None:
+                number = code.quotient(rows.first, self._blocking.tile.rows)
                 share = code.scale_index(code.minimum(number, shares - 1), share_size)
                 ahead = code.add_index(start, code.add_index(share, next_panel))
-                self._call(tiles, self._entered_row(here, row), rows, columns, start, ahead)
+                self._call(tiles, self._entered_row(here, rows.first), rows, columns, start, ahead)
 
             self._over_rows(panel, tile)
 
@@ -87,7 +87,7 @@ class PanelWriter(TiledWriter):
         def one_tile(columns: Columns) -> None:
             start = self._start_of(at, columns)
             ahead = code.add_index(start, columns.tile.columns * self._all_steps)
-            self._call(tiles, here, 1, columns, start, ahead)
+            self._call(tiles, here, TileRows(0, 1), columns, start, ahead)
 
         self._over_columns(width, one_tile, self._blocking.of_one_row)
 

@@ -14,6 +14,7 @@ from xdsl.dialects import func
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dims import Dim, Size
+from byoc_mlir.kernels.gemm import short_rows
 from byoc_mlir.lowering.linalg_to_loops.blocking import Blocking
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter, Position
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction, ElementwiseEpilogue
@@ -49,6 +50,17 @@ class Columns:
     tile: Tile
     first: Index
     valid: Index | None = None
+
+
+@dataclass(frozen=True)
+class TileRows:
+    """Rows of one tile: the first row, and the number of rows that are left if the tile may have
+    more.
+    """
+
+    first: Index
+    count: int
+    left: Index | None = None
 
 
 class TiledWriter(ABC):
@@ -160,8 +172,8 @@ class TiledWriter(ABC):
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
         """Adds the products of all steps to a block of `lines * width` columns."""
 
-    def _over_rows(self, panel: Index, body: Callable[[Index, int], None]) -> None:
-        """Runs `body` on the first row and the number of rows of each tile of the block."""
+    def _over_rows(self, panel: Index, body: Callable[[TileRows], None]) -> None:
+        """Runs `body` on the rows of each tile of the block."""
         code, tile = self._code, self._blocking.tile
         first, after = self._rows(panel)
         rest = self._it.rows % tile.rows
@@ -170,30 +182,28 @@ class TiledWriter(ABC):
             return
         whole = code.minimum(after, self._it.rows - rest)
         with code.loop(whole, start=first, step=tile.rows) as loop:
-            body(loop.counter, tile.rows)
+            body(TileRows(loop.counter, tile.rows))
         if not rest:
             return
         with code.if_positive(code.add_index(after, -(self._it.rows - rest))):
-            body(self._it.rows - rest, rest)
+            body(TileRows(self._it.rows - rest, rest))
 
-    def _over_any_rows(
-        self, first: Index, after: Index, body: Callable[[Index, int], None]
-    ) -> None:
-        """Runs `body` like `_over_rows`, for a symbolic number of rows.
+    @property
+    def _short_rows(self) -> int:
+        """Returns the rows of tiles for the rest of a symbolic number of rows."""
+        return short_rows(self._blocking.tile.vectors)
 
-        The rows after the full tiles get a tile for each bit of their number.
-        """
-        code, rows = self._code, self._blocking.tile.rows
+    def _over_any_rows(self, first: Index, after: Index, body: Callable[[TileRows], None]) -> None:
+        """Runs `body` like `_over_rows`, for a symbolic number of rows."""
+        code, rows, short = self._code, self._blocking.tile.rows, self._short_rows
         count = code.add_index(after, code.scale_index(first, -1))
-        rest = code.index(code.remainder(count, rows))
+        rest = code.remainder(count, rows)
         whole = code.add_index(after, code.scale_index(rest, -1))
         with code.loop(whole, start=first, step=rows) as loop:
-            body(loop.counter, rows)
-        for bit in reversed(range((rows - 1).bit_length())):
-            size = 1 << bit
-            with code.if_positive(code.bits(rest, size)):
-                above = code.bits(rest, -2 * size)
-                body(code.add_index(whole, above), size)
+            body(TileRows(loop.counter, rows))
+        with code.loop(after, start=whole, step=short) as loop:
+            left = code.add_index(after, code.scale_index(loop.counter, -1))
+            body(TileRows(loop.counter, short, left))
 
     def _over_columns(
         self, columns: Index, body: Callable[[Columns], None], blocking: Blocking | None = None
@@ -221,7 +231,7 @@ class TiledWriter(ABC):
         self,
         tiles: Tiles,
         at: Position,
-        rows: int,
+        rows: TileRows,
         columns: Columns,
         b_start: Index,
         ahead: Index | None = None,
@@ -243,7 +253,8 @@ class TiledWriter(ABC):
         fresh = [] if tiles.fresh is None else [tiles.fresh]
         tile = replace(
             columns.tile,
-            rows=rows,
+            rows=rows.count,
+            clamped=rows.left is not None,
             strided=a_step != 1,
             panel=panel,
             parted=bool(whole),
@@ -254,8 +265,7 @@ class TiledWriter(ABC):
             *(tiles.b, b_start, *[tiles.b_step] * (not panel), *whole),
             *(tiles.c, c_start, c_row, tiles.steps, b_start if ahead is None else ahead),
         ]
-        if columns.valid is not None:
-            arguments.append(columns.valid)
+        arguments += [one for one in (rows.left, columns.valid) if one is not None]
         values = [code.index(argument) for argument in arguments]
         code.add(func.CallOp(self._kernels.symbol(tile), values, []))
 

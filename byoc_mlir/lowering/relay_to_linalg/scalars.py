@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from byoc_mlir.dialects.arith_ext import RemFOp
 from byoc_mlir.dialects.dynamic_buffers import SizeOp
+from byoc_mlir.dialects.llvm_intrinsics import FMulAddOp
 from byoc_mlir.dialects.relay.element_types import is_unsigned, numpy_dtype
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.ops import unary
@@ -87,14 +88,7 @@ def multiply_add(
     emit: Callable[[Operation], SSAValue], lhs: SSAValue, rhs: SSAValue, total: SSAValue
 ) -> SSAValue:
     """Emits `lhs * rhs + total` for floats or vectors, as a fused multiply-add if there is one."""
-    product = emit(_contracted(arith.MulfOp, lhs, rhs))
-    return emit(_contracted(arith.AddfOp, total, product))
-
-
-def _contracted(op: type[arith.AddfOp | arith.MulfOp], lhs: SSAValue, rhs: SSAValue) -> Operation:
-    return op.create(
-        operands=[lhs, rhs], result_types=[lhs.type], properties={"fastmath": CONTRACT}
-    )
+    return emit(FMulAddOp.create(operands=[lhs, rhs, total], result_types=[total.type]))
 
 
 def constant_op(value: IntegerAttr | FloatAttr) -> arith.ConstantOp:

@@ -30,7 +30,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects import host, llvm_ext
 from byoc_mlir.dialects.x86vector import DotBF16Op
 from byoc_mlir.kernels import ops
-from byoc_mlir.kernels.ops import float_arithmetic, i32_array, vector_type
+from byoc_mlir.kernels.ops import float_arithmetic, i32_array, shuffle, vector_type
 from byoc_mlir.lowering.to_llvm.arith import fastmath
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, float_constant
 from byoc_mlir.lowering.to_llvm.memref import element_address, memref_type
@@ -125,9 +125,12 @@ def _broadcast(op: vector.BroadcastOp, emitter: Emitter) -> Sequence[SSAValue]:
     type_ = _flat(op.vector.type)
     if source.type == type_:
         return [source]
-    if isinstance(source.type, VectorType):
-        raise PassFailedException(f"vector.broadcast of {op.source.type} is not of a scalar")
-    return [splat(source, type_.get_shape()[0], emitter)]
+    (lanes,) = type_.get_shape()
+    if not isinstance(source.type, VectorType):
+        return [splat(source, lanes, emitter)]
+    if source.type.get_shape() != (1,):
+        raise PassFailedException(f"vector.broadcast of {op.source.type} is not of one element")
+    return [emitter.emit(shuffle(source, source, (0,) * lanes))]
 
 
 def splat(scalar: SSAValue, lanes: int, emitter: Emitter) -> SSAValue:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +90,11 @@ class Native:
         symbols = {name: resolve_symbol(name, handles) for name in names}
         self._native = NativeModule(emit_objects(module.module), ["main"], symbols)
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
-        self._words = np.array(code.numbers if is_told else [-1] * len(code.words), np.int64)
+        self.tell(code.numbers if is_told else [-1] * len(code.words))
+
+    def tell(self, words: Sequence[int]) -> None:
+        """Sets the parameters."""
+        self._words = np.array(words, np.int64)
 
     def run(self, given: Mapping[int, NDArray[Any]]) -> None:
         """Runs the code on the slots and its parameters."""
@@ -105,14 +109,21 @@ class Compiled:
 
     Args:
         in_place: if true, the result is written over the residual.
+        native: the code, if there is one already.
     """
 
     def __init__(
-        self, kernel: ConvolutionKernel | Scheduled, threads: int = 1, *, in_place: bool = False
+        self,
+        kernel: ConvolutionKernel | Scheduled,
+        threads: int = 1,
+        *,
+        in_place: bool = False,
+        native: Native | None = None,
     ):
         scheduled = kernel if isinstance(kernel, Scheduled) else Scheduled(kernel)
         self._kernel, self._threads, self._in_place = scheduled.kernel, threads, in_place
-        self._native = Native(scheduled.code(threads), is_told=not scheduled.has_constants)
+        is_told = not scheduled.has_constants
+        self._native = native or Native(scheduled.code(threads), is_told=is_told)
 
     def __call__(self, **arrays: Array) -> Array:
         """Returns the result `[N, C, H, W]` for `x`, `w` and the epilogue's operands `b`, `r`."""

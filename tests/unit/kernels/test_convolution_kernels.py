@@ -11,13 +11,16 @@ from kernel_runner import (
     DEPTHWISE_CASES,
     Compiled,
     DepthwiseCase,
+    Native,
     convolution,
     expected,
     random_arrays,
 )
 from xdsl.dialects import llvm
 
-from byoc_mlir.dims import symbol
+from byoc_mlir.dialects.relay.shape import binding
+from byoc_mlir.dims import SymbolInfo, symbol
+from byoc_mlir.dims.evaluate import evaluated
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
@@ -60,11 +63,13 @@ def test_winograd(unit: VectorUnit, algorithm: Algorithm) -> None:
     _check(it, unit, algorithm.name)
 
 
+@pytest.mark.values
+@pytest.mark.parametrize("size", [(9, 14), (4, 4), (1, 7), (4, 12), (8, 13), (4, 28)])
 @pytest.mark.parametrize("unit", [SSE, AVX2, AVX512, WIDE], ids=lambda unit: unit.tile)
-def test_winograd_of_many_channels(unit: VectorUnit) -> None:
-    """Checks weight panels in three parts, whose sums are added."""
+def test_winograd_of_many_channels(unit: VectorUnit, size: tuple[int, int]) -> None:
+    """Checks weight panels in three parts, whose sums are added once, of one to twelve tiles."""
     channels = 2 * (PART_BYTES // (4 * unit.panel)) + unit.lanes
-    it = convolution((1, channels, 9, 14), unit.panel, pads=(1, 1, 1, 1), epilogue=_RELU)
+    it = convolution((1, channels, *size), unit.panel, pads=(1, 1, 1, 1), epilogue=_RELU)
     _check(it, unit, "f4x3")
 
 
@@ -192,6 +197,36 @@ def test_implicit_products_of_long_lines(
     line_pieces = _kernel(it, unit, "implicit_gemm").code(1).numbers[2]
     assert (line_pieces > 1) == is_cut
     _check(it, unit, "implicit_gemm", threads=2)
+
+
+@UNITS
+@pytest.mark.parametrize(("window", "parts"), [((3, 3), 1), ((1, 1), 1), ((2, 3), 6)])
+def test_implicit_products_of_rows_of_any_length(
+    unit: VectorUnit, window: tuple[int, int], parts: int
+) -> None:
+    """Checks one code for all widths, where the last strip repeats pixels; the result is written
+    over the residual, which no pixel adds twice.
+    """
+    channels = unit.lanes if parts == 1 else MOST_PART_BYTES // (4 * unit.panel)
+    pads = (1, 1, 1, 1) if window[1] > 1 else (0, 0, 0, 0)
+    width, native = symbol("width"), None
+    for size in (*range(1, 2 * unit.tile_rows + 2), 53):
+        it = convolution((1, channels, 2, size), unit.panel, window, pads=pads, epilogue=_SUM)
+        beyond = it.result.shape[3] - size
+        source, result = (
+            replace(image, shape=(*image.shape[:3], width + more))
+            for image, more in ((it.source, 0), (it.result, beyond))
+        )
+        kernel, arrays = ImplicitGemm(it, unit), random_arrays(it)
+        assert kernel.parts == parts
+        with binding(SymbolInfo("width", min=1, hint=24)):
+            symbolic = ImplicitGemm(replace(it, source=source, result=result), unit).code(1)
+        native = native or Native(replace(symbolic, words=(0,)))
+        native.tell([evaluated(word, {"width": size}) for word in symbolic.words])
+        arrays["w"] /= math.sqrt(math.prod(window) * channels)
+        wanted = expected(it, **arrays)
+        found = Compiled(kernel, in_place=True, native=native)(**arrays)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-5 * abs(wanted).max())
 
 
 @pytest.mark.values

@@ -84,19 +84,26 @@ def test_tiles_that_read_some_panels_at_once(rows: int, steps: int, vector_bits:
 
 
 @pytest.mark.values
+@pytest.mark.parametrize("vector_bits", [128, 256, 512])
 @pytest.mark.parametrize("steps", [70, 1300])
 @pytest.mark.parametrize("units", [7, 24, 64, 300])
-def test_rows_whose_number_is_symbolic(units: int, steps: int) -> None:
+def test_rows_whose_number_is_symbolic(units: int, steps: int, vector_bits: int) -> None:
+    """Checks matrices in panels, computed ones, and transposed ones."""
     b = GraphBuilder("rows", seed=0)
-    weight = _numbers(steps, units)
-    b.output(
-        b.op("MatMul", b.input("x", ["rows", steps]), b.constant(weight)), "y", ["rows", units]
-    )
-    with compile_model(b.build(), threads=1) as executable:
-        for rows in (3, 1, 0, 2, 13, 1):
+    x, weight = b.input("x", ["rows", steps]), _numbers(steps, units)
+    b.output(b.op("MatMul", x, b.constant(weight)), "packed", ["rows", units])
+    b.output(b.op("MatMul", x, b.input("w", [steps, units])), "computed", ["rows", units])
+    turned = b.op("Transpose", b.input("v", [units, steps]), perm=[1, 0])
+    b.output(b.op("MatMul", x, turned), "turned", ["rows", units])
+    with (
+        patch.object(host_pipeline, "vector_bits", lambda _: vector_bits),
+        compile_model(b.build(), threads=1) as executable,
+    ):
+        for rows in (3, 1, 0, 2, *range(4, 14), 1):
             data = _numbers(rows, steps)
-            (result,) = executable.run({"x": data}).values()
-            np.testing.assert_allclose(result, data @ weight, rtol=1e-5, atol=1e-4)
+            results = executable.run({"x": data, "w": weight, "v": weight.T.copy()})
+            for result in results.values():
+                np.testing.assert_allclose(result, data @ weight, rtol=1e-5, atol=1e-4)
         assert is_symbolic(executable)
         assert len(generic_programs(executable)) == 1
 

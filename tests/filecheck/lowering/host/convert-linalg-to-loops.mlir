@@ -62,7 +62,7 @@ func.func @main(%x: tensor<12x16xf32>, %y: tensor<16x33xf32>) -> tensor<12x33xf3
   // CHECK-SAME: no_inline
   // CHECK-SAME: byoc.vectorised
   // CHECK: host.prefetch
-  // CHECK: vector.broadcast %{{.*}} : f32 to vector<8xf32>
+  // CHECK: vector.broadcast %{{.*}} : vector<1xf32> to vector<8xf32>
   // CHECK: func.func private @tile_6x16_f32_masked
   // CHECK-NOT: byoc.vectorised
   // CHECK: vector.maskedload

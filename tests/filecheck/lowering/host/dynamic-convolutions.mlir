@@ -24,14 +24,14 @@ func.func @main(%x: tensor<?x16x?x?xf32, #relay.shape<[n, 16, h, w]>>) -> tensor
 // CHECK:       host.kernel "relu" %[[FIRST]]
 // CHECK:       linalg.generic {{.*}} doc = "channels_first"}
 
-// Lines of any width: long strips, and kernels for powers of two of the pixels that are left.
+// Rows of any width: long strips, and short ones, of which the last repeats a pixel.
 // Without limits, the lower limit is minus infinity.
 // PRODUCT-LABEL: func.func @main
 // PRODUCT:       llvm.call @byoc_implicit_gemm_{{.*}}_padded_relu_any_of_buffers(
 // PRODUCT:       llvm.call @byoc_implicit_gemm_{{.*}}_padded_relu_any_of_buffers(
-// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_4x{{.*}}_padded_relu(
-// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_2x{{.*}}_padded_relu(
-// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_1x{{.*}}_padded_relu(
+// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_{{.*}}_padded_relu(
+// PRODUCT:       llvm.func internal @byoc_implicit_gemm_kernel_{{.*}}_padded_clamped_relu(
+// PRODUCT-NOT:   llvm.func internal @byoc_implicit_gemm_kernel_
 
 // -----
 
@@ -45,4 +45,4 @@ func.func @main(%x: tensor<?x16x?x24xf32, #relay.shape<[n, 16, h, 24]>>) -> tens
 }
 // PRODUCT-LABEL: func.func @main
 // PRODUCT:       host.size <[24*h*n]> : index
-// PRODUCT:       llvm.call @byoc_implicit_gemm_{{.*}}_none_pieces_of_buffers(
+// PRODUCT:       llvm.call @byoc_implicit_gemm_{{.*}}_none_any_of_buffers(
