@@ -126,7 +126,7 @@ def _model(
 def _float16(threads: int, options: Namespace) -> Iterator[str]:
     """Yields rows for element-wise ops, pools and reductions."""
     window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4}
-    plain = "Floor Ceil Round Abs Relu Sqrt Exp Tanh Asinh Add Max"
+    plain = "Floor Ceil Round Abs Relu Sqrt Exp Tanh Erf Gelu Asinh Add Max Softmax LogSoftmax"
     ops: dict[str, dict[str, Any]] = {name: {} for name in plain.split()}
     ops |= {"MaxPool": window, "AveragePool": window, "GlobalMaxPool": {}, "ReduceMax": {}}
     ops |= {"ReduceSum": {}, "ArgMax": {"axis": 3}}
