@@ -5,32 +5,36 @@
 
 The peer is ONNX Runtime; for transforms it is the faster one of ONNX Runtime and NumPy. Calls are
 interleaved in one process; a ratio is that of the medians (see `--quantile`). The column `f32` of
-`float16` compares with the same op in `float32`. `sizes` runs models with four sizes, and prints
-how many programs were compiled for one size; so does `zoo` for each bundled network, in some
-minutes. `neighbours` keeps every core busy, with PyTorch
-imported first and without it; the peer is the same model on the idle machine.
+`float16` compares with the same op in `float32`. `sizes` runs models with five sizes, and prints
+how many compilations there were after the first two; so does `zoo` for each bundled network, in
+some minutes. `neighbours` keeps every core busy, with PyTorch imported first and without it; the
+peer is the same model on the idle machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import onnx
 import onnxruntime
 from measure import add_measuring_options
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from stream_models import STREAMS, Sizes
 
 import byoc_mlir
+from byoc_mlir.compiler import dynamic, pipeline
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.networks.encoder import symbolised
@@ -114,14 +118,15 @@ def _model(
     known = [numpy_helper.from_array(array, name) for name, array in constants.items()]
     outputs = [helper.make_empty_tensor_value_info(output)]
     graph = helper.make_graph(nodes, "cliffs", inputs, outputs, known)
-    versions = [helper.make_opsetid("", opset), helper.make_opsetid(_ML, 3)]
+    domains = {"": opset, _ML: 3, "com.microsoft": 1}
+    versions = [helper.make_opsetid(*domain) for domain in domains.items()]
     return helper.make_model(graph, opset_imports=versions, ir_version=9)
 
 
 def _float16(threads: int, options: Namespace) -> Iterator[str]:
     """Yields rows for element-wise ops, pools and reductions."""
     window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4}
-    plain = "Floor Ceil Round Abs Relu Sqrt Exp Tanh Asinh Add Max"
+    plain = "Floor Ceil Round Abs Relu Sqrt Exp Tanh Erf Gelu Asinh Add Max Softmax LogSoftmax"
     ops: dict[str, dict[str, Any]] = {name: {} for name in plain.split()}
     ops |= {"MaxPool": window, "AveragePool": window, "GlobalMaxPool": {}, "ReduceMax": {}}
     ops |= {"ReduceSum": {}, "ArgMax": {"axis": 3}}
@@ -189,16 +194,7 @@ def _text(threads: int, options: Namespace) -> Iterator[str]:
 
 def _tables(threads: int, options: Namespace) -> Iterator[str]:
     """Yields rows for classical models on rows of numbers."""
-    weights = _RNG.standard_normal(16)
-    classifier = helper.make_node(
-        *("LinearClassifier", ["x"], ["label", "p"]),
-        domain=_ML,
-        coefficients=weights,
-        intercepts=[0.1, -0.1],
-        classlabels_ints=[0, 1],
-        post_transform="SOFTMAX",
-    )
-    maps = helper.make_node("ZipMap", ["p"], ["y"], domain=_ML, classlabels_int64s=[0, 1])
+    classifier, maps = _classifier()
     imputer = helper.make_node(
         *("Imputer", ["x"], ["y"]),
         domain=_ML,
@@ -215,6 +211,41 @@ def _tables(threads: int, options: Namespace) -> Iterator[str]:
             yield _compared(f"{name}, {rows} rows", model, feeds, threads, options)
 
 
+def _classifier() -> list[NodeProto]:
+    """Returns a linear classifier, and its scores as maps."""
+    classifier = helper.make_node(
+        *("LinearClassifier", ["x"], ["label", "p"]),
+        domain=_ML,
+        coefficients=_RNG.standard_normal(16),
+        intercepts=[0.1, -0.1],
+        classlabels_ints=[0, 1],
+        post_transform="SOFTMAX",
+    )
+    maps = helper.make_node("ZipMap", ["p"], ["y"], domain=_ML, classlabels_int64s=[0, 1])
+    return [classifier, maps]
+
+
+def _networks(threads: int, options: Namespace) -> Iterator[str]:
+    """Yields rows for small dense networks."""
+    for name in ("mobilenet_v2", "unet", "vit_tiny", "bert6", "lstm2"):
+        model = NETWORKS[name]()
+        yield _compared(name, model, random_inputs(model), threads, options)
+
+
+def _products(threads: int, options: Namespace) -> Iterator[str]:
+    """Yields rows for 4-bit products of language models, of one token and of a prompt."""
+    size, packed = 2048, _RNG.integers(0, 256, (2048, 64, 16), np.uint8)
+    scales = _RNG.random((2048, 64), np.float32) / size
+    sizes: dict[str, Any] = {"K": size, "N": size, "bits": 4, "block_size": 32}
+    for level in (0, 4):
+        attributes: dict[str, Any] = {**sizes, "domain": "com.microsoft", "accuracy_level": level}
+        node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], **attributes)
+        for rows in (1, 64):
+            feeds = {"x": _RNG.standard_normal((1, rows, size), np.float32)}
+            model = _model([node], feeds, w=packed, s=scales)
+            yield _compared(f"4 bits, level {level}, {rows} rows", model, feeds, threads, options)
+
+
 def _declare_maps(model: ModelProto) -> None:
     """Declares the output as a sequence of maps, as ONNX demands."""
     tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
@@ -228,23 +259,22 @@ def _compared(name: str, model: ModelProto, feeds: Feeds, threads: int, options:
 
 
 def _sizes(threads: int, options: Namespace) -> Iterator[str]:
-    """Yields the number of programs for four sizes, of pools and of a resize by rounded sizes."""
+    """Yields the number of compilations after two sizes, of pools, resizes and maps."""
     del options
     text = f"""<ir_version: 8, opset_import: ["": 17]>
     resize (float[1, 8, h, w] x) => (float[1, 8, H, W] y) {{
         {_RESIZE}
     }}"""
-    models = {"Resize, rounded": onnx.parser.parse_model(text)}
+    sides = [{"h": 20 + side, "w": 30} for side in (2, 3, 5, 7, 4)]
+    yield _later_row("Resize, rounded", onnx.parser.parse_model(text), sides, threads)
+    batches = [{"n": batch} for batch in (2, 3, 5, 7, 4)]
     for name, pads in (("AveragePool", [0] * 4), ("AveragePool, padded", [1] * 4)):
         node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=pads)
-        models[name] = _model([node], {"x": np.zeros((1, 8, 7, 7), np.float32)})
-    for name, model in models.items():
-        with byoc_mlir.compile(model, threads=threads, cache=False) as executable:
-            for size in (2, 3, 5, 7):
-                shape = (1, 8, 20 + size, 30) if name[0] == "R" else (size, 8, 7, 7)
-                executable.run({"x": np.zeros(shape, np.float32)})
-            fixed = sum(len(one.shapes) for one in executable.report().variants)
-        yield f"| {name}: programs for one size | {threads} | {fixed} | | | |"
+        model = _model([node], {"x": np.zeros((1, 8, 7, 7), np.float32)})
+        yield _later_row(name, model, batches, threads)
+    model = _model(_classifier(), {"x": np.zeros((1, 8), np.float32)})
+    _declare_maps(model)
+    yield _later_row("linear, maps", model, batches, threads)
 
 
 _RESIZE = """
@@ -259,31 +289,53 @@ y = Resize <mode = "linear"> (x, , , sizes)
 
 
 def _zoo(threads: int, options: Namespace) -> Iterator[str]:
-    """Yields the number of programs for one size after three sizes, of each bundled network."""
+    """Yields the number of compilations after two sizes, of bundled networks and of streams."""
     del options
     for name, build in NETWORKS.items():
-        try:
-            fixed = str(_fixed(build(), threads))
-        except InvalidModelError:
-            fixed = "its batch is fixed"
-        yield f"| {name}: programs for one size | {threads} | {fixed} | | | |"
+        yield _later_row(name, _opened(build()), _IMAGES, threads)
+    for name in ("encoder", "decoder", "recogniser", "synthesiser"):
+        stream = STREAMS[name]
+        sizes = stream.sizes(random.Random(1), len(_IMAGES))
+        yield _later_row(f"stream {name}", stream.build(), sizes, threads)
 
 
-def _fixed(model: ModelProto, threads: int) -> int:
-    """Returns the number of programs for one size after runs with three batches, and three sizes of
-    images if all sizes are averaged.
-    """
+_IMAGES: Sequence[Sizes] = [
+    {"batch": batch, "height": side, "width": side}
+    for batch, side in ((1, 224), (2, 192), (3, 256), (1, 160), (4, 288))
+]
+
+
+def _opened(model: ModelProto) -> ModelProto:
+    """Returns a network with a symbolic batch, and symbolic images if all sizes are averaged."""
     names = [one.name for one in model.graph.input]
     images = {2: "height", 3: "width"}
     is_averaged = any(node.op_type == "GlobalAveragePool" for node in model.graph.node)
     batch = 1 if "features" in names else 0
-    axes = {batch: "batch", **(images if is_averaged else {})}
-    opened = symbolised(model, {name: axes for name in names})
-    with byoc_mlir.compile(opened, threads=threads, cache=False) as executable:
-        for count, side in ((2, 224), (3, 256), (5, 192)):
-            dims = {"batch": count, "height": side, "width": side}
-            executable.run(random_inputs(opened, dims=dims))
-        return sum(len(one.shapes) for one in executable.report().variants)
+    axes = {batch: "batch", **(images if is_averaged or model.graph.name == "unet" else {})}
+    return symbolised(model, {name: axes for name in names})
+
+
+def _later_row(name: str, model: ModelProto, sizes: Sequence[Sizes], threads: int) -> str:
+    try:
+        found = str(_later(model, sizes, threads))
+    except InvalidModelError:
+        found = "its sizes are fixed"
+    return f"| {name}: compilations after two sizes | {threads} | {found} | | | |"
+
+
+def _later(model: ModelProto, sizes: Sequence[Sizes], threads: int) -> int:
+    """Returns the number of compilations in calls with further sizes than the first two."""
+    with (
+        patch.object(dynamic, "build_dynamic", wraps=dynamic.build_dynamic) as polymorphic,
+        patch.object(pipeline, "build_program", wraps=pipeline.build_program) as specialised,
+        byoc_mlir.compile(model, threads=threads, cache=False, interpreter=False) as executable,
+    ):
+        for number, dims in enumerate(sizes):
+            if number == 2:
+                polymorphic.reset_mock()
+                specialised.reset_mock()
+            executable.run(random_inputs(model, dims=dims))
+        return polymorphic.call_count + specialised.call_count
 
 
 _NEIGHBOUR = """
@@ -309,14 +361,10 @@ print(1e6 * np.mean(times[len(times) // 3 :]))
 def _neighbours(threads: int, options: Namespace) -> Iterator[str]:
     """Yields rows for calls beside a busy process on each core; the peer is the idle machine."""
     del options
-    weights: dict[str, Any] = {
-        f"w{n}": _RNG.standard_normal((192, 192)).astype(np.float32) / 14 for n in range(12)
-    }
+    weights: dict[str, Any] = {f"w{n}": _RNG.random((192, 192), np.float32) for n in range(12)}
     names = ["x", *(f"h{number}" for number in range(11)), "y"]
-    nodes = [
-        helper.make_node("MatMul", [names[number], f"w{number}"], [names[number + 1]])
-        for number in range(12)
-    ]
+    steps = zip(names, weights, names[1:], strict=False)
+    nodes = [helper.make_node("MatMul", [x, w], [y]) for x, w, y in steps]
     model = _model(nodes, {"x": np.ones((64, 192), np.float32)}, **weights)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.onnx"
@@ -340,6 +388,8 @@ _CASES: Mapping[str, Callable[[int, Namespace], Iterator[str]]] = {
     "transforms": _transforms,
     "text": _text,
     "tables": _tables,
+    "networks": _networks,
+    "products": _products,
     "sizes": _sizes,
     "neighbours": _neighbours,
     "zoo": _zoo,

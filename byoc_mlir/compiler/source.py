@@ -147,13 +147,22 @@ def read_source(
 
         loaded = with_fixed_sizes(loaded, sizes)
     outputs = tuple(output.name for output in loaded.graph.output)
-    inputs, tensors = model_inputs(loaded), tensors.for_another({**given, **apart.arrays})
+    source = model_source(loaded, outputs, tensors.for_another({**given, **apart.arrays}))
+    if source.symbolic is not None:
+        check_nodes(loaded)  # it is imported when the first inputs come
+    return source
+
+
+def model_source(
+    model: ModelProto, outputs: tuple[str, ...], tensors: TensorReader, part: tuple[str, ...] = ()
+) -> Source:
+    """Returns an ONNX model, or a part of one, as a source; symbolic sizes stay symbolic."""
+    inputs = model_inputs(model)
     if all(info.is_static for info in inputs):
-        return Source(inputs, outputs, loaded, tensors)
+        return Source(inputs, outputs, model, tensors, part=part)
     from byoc_mlir.compiler.symbolic import SymbolicModel
 
-    check_nodes(loaded)  # it is imported when the first inputs come
-    return Source(inputs, outputs, loaded, tensors, SymbolicModel(loaded, tensors))
+    return Source(inputs, outputs, model, tensors, SymbolicModel(model, tensors), part)
 
 
 def checked_module(module: ModuleOp) -> ModuleOp:

@@ -14,7 +14,17 @@ from byoc_mlir.dims.bounds import (
     smallest,
     substituted,
 )
-from byoc_mlir.dims.dim import Dim, Size, SizeFunction, Symbol, ceildiv, floordiv, symbol
+from byoc_mlir.dims.dim import (
+    Dim,
+    Size,
+    SizeFunction,
+    Symbol,
+    ceildiv,
+    common_factor,
+    divided,
+    floordiv,
+    symbol,
+)
 from byoc_mlir.dims.evaluate import evaluated, symbols_of
 from byoc_mlir.dims.greatest import greatest
 from byoc_mlir.dims.magnitude import GREATEST_SIZE, overflow
@@ -39,6 +49,8 @@ __all__ = [
     "at_least_zero",
     "bounds",
     "ceildiv",
+    "common_factor",
+    "divided",
     "evaluated",
     "floordiv",
     "greatest",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from byoc_mlir.abi import ARENA_ALIGNMENT
-from byoc_mlir.dims import Size, ceildiv, largest
+from byoc_mlir.dims import Size, ceildiv, common_factor, divided, largest
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,23 @@ def plan_slots(requests: Sequence[DynamicRequest]) -> tuple[list[Size], Size]:
     for place in places:
         for number in place:
             offsets[number] = total
-        total = total + largest(*(_rounded(requests[number].size) for number in place))
+        total = total + _largest([_rounded(requests[number].size) for number in place])
     return offsets, total
 
 
 def _meet(one: DynamicRequest, other: DynamicRequest) -> bool:
     """True if both buffers are live at the same time."""
     return one.first <= other.last and other.first <= one.last
+
+
+def _largest(sizes: Iterable[Size]) -> Size:
+    """Returns the maximum of sizes; of multiples of one size, it names only the greatest."""
+    factors: dict[Size, int] = {}
+    for size in sizes:
+        factor = common_factor([size])
+        unit = divided(size, factor or 1)
+        factors[unit] = max(factor, factors.get(unit, 0))
+    return largest(*(unit * factor for unit, factor in factors.items()))
 
 
 def _rounded(size: Size) -> Size:

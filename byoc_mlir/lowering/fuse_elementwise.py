@@ -106,8 +106,6 @@ def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: in
         return False
     if not _is_elementwise(consumer) and any(_is_product(value) for value in producer.inputs):
         return False  # the GEMM's loops compute it faster
-    if len(consumer.results) > 1 and producer.inputs:
-        return False  # a search for positions is no loop of vectors, as the producer is
     if len(producer.inputs) + len(consumer.inputs) > _MOST_INPUTS:
         return False
     if len(producer.body.block.ops) + len(consumer.body.block.ops) > _MOST_OPS:

@@ -27,6 +27,7 @@ class Arguments:
         self._inputs = tuple(inputs)
         self._names = {info.name: info for info in inputs}
         self._shapes = [info.shape for info in inputs]
+        self._texts = [place for place, info in enumerate(inputs) if info.dtype == object]
         is_on_host = all(info.space == HOST_SPACE for info in inputs)
         self._count = len(self._inputs) if is_on_host else -1
         """Number of the inputs, if arrays of NumPy may be taken as they are."""
@@ -61,9 +62,11 @@ class Arguments:
             InvalidInputError: an input is missing or unknown, or has a wrong dtype or shape.
         """
         arrays = self.of_any_shape(inputs)
-        if arrays is not None and all(map(_fits, self._shapes, [one.shape for one in arrays])):
-            return list(map(_texts, self._inputs, arrays))
-        return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
+        if arrays is None or not all(map(_fits, self._shapes, [one.shape for one in arrays])):
+            return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
+        for place in self._texts:
+            arrays[place] = _texts(self._inputs[place], arrays[place])
+        return arrays
 
     def some(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Returns some of the inputs by name, as contiguous arrays of the model's types.
@@ -204,7 +207,7 @@ def _texts(info: TensorInfo, array: Array) -> Array:
     if array.dtype.kind not in "USTO":
         return array
     texts = array.astype(object, copy=False)
-    if _are_texts(texts.reshape(-1).tolist()):
+    if _are_texts(texts.ravel().tolist()):
         return texts
     texts = texts.copy()
     for place, one in enumerate(texts.flat):

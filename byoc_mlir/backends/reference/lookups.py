@@ -37,7 +37,7 @@ def runner_of(evaluator: ReferenceEvaluator) -> Callable[[Mapping[str, Array]], 
     def run(inputs: Mapping[str, Array]) -> Sequence[Any]:
         values: dict[str, Any] = {**known, **inputs}
         for function, read, written in steps:
-            values.update(zip(written, function(*[values[name] for name in read]), strict=False))
+            values.update(zip(written, function(*[values[name] for name in read])))  # noqa: B905
         return [values[name] for name in outputs]
 
     return run
@@ -97,12 +97,12 @@ def _one_hot(categories: Sequence[str], *, allows_others: bool) -> Function:
         if not allows_others and (found == count).any():
             text = texts[found == count][0]
             raise ValueError(f"{text!r} is none of the categories {list(categories)}")
-        return (rows[found],)
+        return (rows.take(found, axis=0),)
 
     return encode
 
 
 def _found(texts: Array, table: Mapping[str, Any], default: object, dtype: np.dtype[Any]) -> Array:
     """Returns the values of strings, in the shape of the strings."""
-    values = map(table.get, texts.reshape(-1).tolist(), repeat(default))
+    values = map(table.get, texts.ravel().tolist(), repeat(default))
     return np.fromiter(values, dtype, texts.size).reshape(texts.shape)

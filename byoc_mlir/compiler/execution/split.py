@@ -10,11 +10,9 @@ from onnx import ModelProto
 from byoc_mlir.compiler.execution.kind import Compilation, PartCompiler
 from byoc_mlir.compiler.execution.stages import ModelStages, loaded_stages
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.source import Source
-from byoc_mlir.compiler.symbolic import SymbolicModel
+from byoc_mlir.compiler.source import Source, model_source
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.frontend.inferred import Sizes, known_sizes
-from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.stages.split import split_model
 from byoc_mlir.frontend.stages.stage import Stage, stage_model
@@ -90,9 +88,5 @@ def stage_source(part: ModelProto, number: int, stage: Stage, source: Source) ->
         part: the segment's model.
         number: number of the segment, from 1.
     """
-    inputs = model_inputs(part)
-    is_fixed = all(info.is_static for info in inputs)
-    tensors = source.tensors.for_another()
-    symbolic = None if is_fixed else SymbolicModel(part, tensors)
     name = (*source.part, f"part-{number}")
-    return Source(inputs, stage.outputs, part, tensors, symbolic, name)
+    return model_source(part, stage.outputs, source.tensors.for_another(), name)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from onnx import ModelProto
 
 from byoc_mlir.compiler.execution.kind import Compilation, PartCompiler
-from byoc_mlir.compiler.source import Source
-from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.compiler.source import Source, model_source
 from byoc_mlir.frontend.maps import map_rows, without_maps
 from byoc_mlir.frontend.structures import (
     flattened_model,
@@ -32,8 +31,7 @@ def with_structures(source: Source, _: Compilation, compile_part: PartCompiler) 
 
     def compile_flat(structures: Structures) -> LoadedNode:
         flat = flattened_model(tensors_only, structures)
-        reader = source.tensors.for_another()
-        return compile_part(Source(model_inputs(flat), source.outputs, flat, reader))
+        return compile_part(model_source(flat, source.outputs, source.tensors.for_another()))
 
     takes_tensors = not any(
         isinstance(info, StructureInfo) and info.name not in rows for info in source.inputs

@@ -168,10 +168,15 @@ def is_window(nest: Nest) -> bool:
 
 
 def _vector_loop(nest: Nest) -> int | None:
-    """Returns the parallel loop along which the results and an input are contiguous."""
+    """Returns the parallel loop along which the results and a reduced input are contiguous."""
+    reduced = [
+        access
+        for access in nest.inputs
+        if any(access.coefficients[loop] != 0 for loop in nest.reductions)
+    ]
     for loop in reversed(nest.parallel):
         adjacent = all(access.coefficients[loop] == 1 for access in nest.results)
-        if adjacent and any(access.coefficients[loop] == 1 for access in nest.inputs):
+        if adjacent and any(access.coefficients[loop] == 1 for access in reduced or nest.inputs):
             return loop
     return None
 

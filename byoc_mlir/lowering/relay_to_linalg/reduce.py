@@ -6,26 +6,26 @@ import math as pymath
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AffineMapAttr, StringAttr, UnitAttr, i64
-from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.dialects.builtin import UnitAttr, i32, i64
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay import reduce as relay
 from byoc_mlir.dialects.relay.base import sizes_of, tensor_of, tensor_type, type_sizes
 from byoc_mlir.kernels.f32_functions import AT_MOST_ZERO
 from byoc_mlir.lowering.relay_to_linalg.builder import (
-    PARALLEL,
-    REDUCTION,
     Body,
     LinalgBuilder,
     Lowering,
     Lowerings,
     Read,
+    broadcast,
     dims,
 )
 from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, accumulator_type, bounds
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
+
+_MOST_I32 = (1 << 31) - 1
+"""Maximum of a signed integer of 32 bits."""
 
 
 def _combine(name: str) -> Body:
@@ -87,59 +87,45 @@ def _lower_mean(op: relay.MeanOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     return _finished(op, mean(b, op.data, op.axes), b) if op.axes else [op.data]
 
 
-def _arg_op(predicate: str, start: Callable[[Attribute], float]) -> Lowering:
+def _arg_op(name: str, start: Callable[[Attribute], float]) -> Lowering:
     def lower(op: relay.ArgReduceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-        later = predicate[0] + "e" if op.select_last_index.value.data else predicate
-        positions = _arg_reduce(b, op, later, start(tensor_type(op.data).element_type))
-        return [b.reshape(positions, sizes_of(op.output))]
+        first = start(tensor_type(op.data).element_type)
+        positions = _positions(b, op, fold(b, op.data, op.axes, name, first))
+        return [b.reshape(b.cast(positions, i64), sizes_of(op.output))]
 
     return lower
 
 
-def _arg_reduce(b: LinalgBuilder, op: relay.ArgReduceOp, better: str, start: float) -> SSAValue:
-    """Computes the positions of extreme values, with accumulators (value, position). NaN wins over
-    all values.
+def _positions(b: LinalgBuilder, op: relay.ArgReduceOp, extreme: SSAValue) -> SSAValue:
+    """Computes the position of the extreme value along the axis; NaN if there is one.
+
+    A fold of its own, since a search with two accumulators, value and position, has no vectors.
     """
     shape, (axis,) = sizes_of(op.data), op.axes
-    element = accumulator_type(tensor_type(op.data).element_type)
-    is_along_rows = axis == len(shape) - 1  # then the search has no vectors that convert
-    data = b.cast(op.data, element) if is_along_rows else op.data
-    read = tensor_type(data).element_type
+    size, element = shape[axis], tensor_type(op.data).element_type
+    accumulator = tensor_type(extreme).element_type
+    is_last = bool(op.select_last_index.value.data)
+    integer = i32 if isinstance(size, int) and size <= _MOST_I32 else i64
+
+    def later(s: Scalars, x: SSAValue, value: SSAValue, found: SSAValue) -> SSAValue:
+        elements = Scalars(s.block, Kind.of(accumulator))
+        x = elements.cast(x, element, accumulator)
+        fits = elements.compare("eq", x, value)
+        if elements.kind is Kind.FLOAT:
+            fits = s.emit(arith.OrIOp(fits, s.emit(arith.CmpfOp(x, x, "uno"))))
+        place = s.cast(s.index(axis), i64, integer)
+        if not is_last:
+            place = s.sub(s.size(size, integer), place)
+        return s.binary("max", found, s.select(fits, place, s.constant(0, integer)))
+
     kept = [position for position in range(len(shape)) if position != axis]
-    kept_shape = [shape[position] for position in kept]
-    values = b.filled(start, tensor_of(element, kept_shape))
-    positions = b.filled(0, tensor_of(i64, kept_shape))
-    block = Block(arg_types=[read, element, i64])
-    s = Scalars(block, Kind.of(element))
-    x, best = s.cast(s.unwrap(block.args[0]), read, element), s.unwrap(block.args[1])
-    wins = _wins(s, better, x, best)
-    new_best = s.wrap(s.select(wins, x, best), element)
-    position = s.select(wins, s.index(axis), block.args[2])
-    block.add_op(linalg.YieldOp(new_best, position))
-    rank = len(shape)
-    identity, output = AffineMap(rank, 0, dims(range(rank))), AffineMap(rank, 0, dims(kept))
-    generic = linalg.GenericOp(
-        [data],
-        [values, positions],
-        Region(block),
-        [AffineMapAttr(identity), AffineMapAttr(output), AffineMapAttr(output)],
-        [REDUCTION if position == axis else PARALLEL for position in range(rank)],
-        [values.type, positions.type],
-        doc=StringAttr(b.name),
-    )
-    b.emit(generic)
-    return generic.results[1]
-
-
-def _wins(s: Scalars, better: str, x: SSAValue, best: SSAValue) -> SSAValue:
-    plain = s.compare(better, x, best)
-    if s.kind is not Kind.FLOAT:
-        return plain
-    # unordered or better: true when x is NaN; but a NaN found before stays
-    is_nan = s.emit(arith.CmpfOp(x, x, "uno"))
-    found = s.emit(arith.CmpfOp(best, best, "ord"))
-    first_nan = s.emit(arith.AndIOp(is_nan, found))
-    return s.emit(arith.OrIOp(plain, first_nan))
+    init = b.filled(0, tensor_of(integer, [shape[position] for position in kept]))
+    reads = [Read(op.data, dims(range(len(shape)))), broadcast(extreme, shape)]
+    found = b.reduce(reads, init, dims(kept), [axis], len(shape), later)
+    if is_last:
+        return found
+    type_ = tensor_type(found)
+    return b.elementwise([found], type_, lambda s, x: s.sub(s.size(size, integer), x))
 
 
 def _soft(op: relay.SoftmaxLikeOp, b: LinalgBuilder) -> tuple[SSAValue, SSAValue, SSAValue]:
@@ -184,8 +170,8 @@ FUNCTIONS: Lowerings = {
     relay.MaxOp: _fold_op("max", _least),
     relay.MinOp: _fold_op("min", _greatest),
     relay.MeanOp: _lower_mean,
-    relay.ArgmaxOp: _arg_op("gt", _least),
-    relay.ArgminOp: _arg_op("lt", _greatest),
+    relay.ArgmaxOp: _arg_op("max", _least),
+    relay.ArgminOp: _arg_op("min", _greatest),
     relay.SoftmaxOp: _lower_softmax,
     relay.LogSoftmaxOp: _lower_log_softmax,
 }

@@ -53,6 +53,7 @@ class LoadedStaged(LoadedNode):
             Recent[_Key, LoadedNode](self._known_segment(number, stages.get(number)))
             for number in range(len(model.stages))
         ]
+        self._parts = list(zip(model.stages, self._segments, strict=True))
 
     def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
         arrays = self._arguments.checked(inputs)
@@ -80,10 +81,16 @@ class LoadedStaged(LoadedNode):
     def _computed(self, given: Named, parts: Parts) -> dict[str, Array]:
         """Runs all segments; returns the model's inputs and the segments' results."""
         values = dict(given)
-        for number, stage in enumerate(self._model.stages):
-            arrays = _read(stage, values)
-            read = taken(arrays) if stage.sizes else arrays
-            results = self._stage(number, arrays).run(read, parts)
+        for number, (stage, segment) in enumerate(self._parts):
+            read = arrays = {name: values[name] for name in stage.inputs}
+            key: _Key = ()
+            if stage.sizes:
+                arrays = _with_sizes(stage, arrays)
+                read, key = taken(arrays), self._saying(number, arrays)
+            latest = segment.latest
+            if latest is None or latest[0] != key:
+                latest = key, self._found(number, key, arrays)
+            results = latest[1].run(read, parts)
             values.update(_trimmed(results, stage.trims) if stage.trims else results)
         return values
 
@@ -137,13 +144,6 @@ class LoadedStaged(LoadedNode):
             return f"shapes in the model depend on the values of the inputs {', '.join(sizes)}"
         return "the model is split into segments, since shapes in it depend on computed values"
 
-    def _stage(self, number: int, arrays: Named) -> LoadedNode:
-        key = self._saying(number, arrays) if self._model.stages[number].sizes else ()
-        latest = self._segments[number].latest
-        if latest is not None and latest[0] == key:
-            return latest[1]
-        return self._found(number, key, arrays)
-
     def _found(self, number: int, key: _Key, arrays: Named) -> LoadedNode:
         return self._segments[number].get(lambda: key, lambda: (key, self._made(number, arrays)))
 
@@ -166,11 +166,8 @@ class LoadedStaged(LoadedNode):
         return tuple(sorted(set(names) - set(stage.inputs))) if stage.sizes else ()
 
 
-def _read(stage: plan.PlanStage, values: Named) -> Named:
+def _with_sizes(stage: plan.PlanStage, named: dict[str, Array]) -> dict[str, Array]:
     """Returns the values that a segment reads, and for each size an array whose shape passes it."""
-    named = {name: values[name] for name in stage.inputs}
-    if not stage.sizes:
-        return named
     sizes = {name: named[name] for name in stage.sizes}
     return {**named, **_saying(sizes)} if all(map(_are_sizes, sizes.values())) else named
 

@@ -48,14 +48,16 @@ class LoadedStructured(LoadedNode):
         self._nodes = Recent[tuple[Structure, ...], LoadedNode](values=compiled)
 
     def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
-        named = self._arguments.by_name(inputs)
-        structures = {info.name: _structure(info, named[info.name]) for info in self._structured}
-        tensors = {
-            piece: value
-            for name, whole in named.items()
-            for piece, value in self._pieces(name, whole, structures)
-        }
-        results = self._node(structures).run(tensors, parts)
+        structures: Structures = {}
+        if self._structured or self._model.maps:  # else all are tensors, which the node checks
+            named = self._arguments.by_name(inputs)
+            structures = {one.name: _structure(one, named[one.name]) for one in self._structured}
+            inputs = {
+                piece: value
+                for name, whole in named.items()
+                for piece, value in self._pieces(name, whole, structures)
+            }
+        results = self._node(structures).run(inputs, parts)
         return {
             name: self._maps(name, results) if kind == "maps" else _assembled(name, kind, results)
             for name, kind in self._model.kinds.items()
@@ -92,7 +94,9 @@ class LoadedStructured(LoadedNode):
         return self._makers[name](results[name].tolist())
 
     def _node(self, structures: Structures) -> LoadedNode:
-        key = tuple(structures.values())
+        key, latest = tuple(structures.values()), self._nodes.latest
+        if latest is not None and latest[0] == key:
+            return latest[1]
         return self._nodes.get(lambda: key, lambda: (key, self._compile(structures)))
 
 

@@ -66,6 +66,21 @@ def test_positions_of_extrema(last: bool) -> None:
     check_on_host(network, *results)
 
 
+@pytest.mark.parametrize("last", [False, True])
+def test_positions_of_nan(last: bool) -> None:
+    rng = np.random.default_rng(3)
+    holes = rng.integers(-3, 3, size=(5, 6, 70)).astype(np.float32)
+    holes[rng.random(holes.shape) < 0.2] = np.nan
+    network = Network(holes, holes.astype(np.float16), np.full((4, 9), -np.inf, np.float32))
+    results = [
+        network.add(op(x, axis=[axis], select_last_index=last))
+        for x in network.args
+        for op in (relay.ArgmaxOp, relay.ArgminOp)
+        for axis in (0, -1)
+    ]
+    check_on_host(network, *results)
+
+
 def test_soft_maxima() -> None:
     network = Network(_uniform((3, 10, 4)) * 40, _uniform((2, 1000)))
     x, wide = network.args

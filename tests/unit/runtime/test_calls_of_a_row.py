@@ -10,7 +10,7 @@ from helpers.models import parsed
 
 import byoc_mlir
 
-_MOST = 40
+_MOST = 32
 """Maximum number of calls of Python functions."""
 
 

@@ -73,6 +73,26 @@ def test_sequences_of_several_lengths_in_a_row(monkeypatch: pytest.MonkeyPatch) 
         executable.run([[_numbers(2, 4)]])
 
 
+def test_one_program_serves_all_sizes() -> None:
+    rows = helper.make_tensor_type_proto(TensorProto.FLOAT, ("n", 4))
+    sequence, optional = (
+        helper.make_sequence_type_proto(rows),
+        helper.make_optional_type_proto(rows),
+    )
+    nodes = [
+        node("ConcatFromSequence", ["s"], ["joined"], axis=0),
+        node("OptionalGetElement", ["o"], ["there"]),
+        node("Add", ["there", "x"], ["sum"]),
+        node("Concat", ["joined", "sum"], ["y"], axis=0),
+    ]
+    model, executable = _compile(nodes, {"s": sequence, "o": optional, "x": rows}, {"y": TENSOR})
+    for count in (2, 3, 5, 7):
+        rows_of_one = _numbers(count, 4)
+        _check(model, executable, {"s": [rows_of_one] * 2, "o": rows_of_one, "x": rows_of_one})
+    [compiled] = executable.plan.nodes
+    assert len(compiled.programs) == 1
+
+
 def test_an_optional_that_is_there_or_not() -> None:
     def branch(name: str, *nodes: NodeProto) -> Any:
         output = helper.make_value_info(name, TENSOR)

@@ -36,6 +36,19 @@ func.func @main(%x: tensor<4x100xf32>) -> tensor<4xf32> {
 
 // -----
 
+// So is one that reads a value of each row, too: the values of all rows are no vector to go along.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<40x100xf32>) -> tensor<40xi64> {
+  // CHECK: func.func private @argmax_1
+  // CHECK: scf.for %[[ROW:[^ ]*]] =
+  // CHECK: %[[S:.*]] = scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}}) -> (i32)
+  // CHECK: memref.store %[[S]], %{{.*}}[%[[ROW]]]
+  %0 = relay.argmax %x {axis = [1]} : (tensor<40x100xf32>) -> tensor<40xi64>
+  func.return %0 : tensor<40xi64>
+}
+
+// -----
+
 // Rows of a matrix that meet one vector are summed four at a time, when there are only fours.
 // CHECK-LABEL: func.func @main
 func.func @main(%x: tensor<1x64xf32>, %w: tensor<8x64xf32>, %v: tensor<6x64xf32>) -> (tensor<1x8xf32>, tensor<1x6xf32>) {

@@ -106,9 +106,10 @@ func.func @large(%x: tensor<1x3x32x32xf16>) -> tensor<1x3x24x24xf16> {
 
 // -----
 
-// A search along another axis than the last one converts what it reads, in its vectors.
+// A search finds the extreme value, then its position, and converts what it reads in its vectors.
 // CHECK-LABEL: func.func @search
-// CHECK:         linalg.generic {{.*}}ins(%x : tensor<3x32xf16>)
+// CHECK:         %[[E:.*]] = linalg.generic {{.*}}ins(%x : tensor<3x32xf16>) outs(%{{.*}} : tensor<32xf32>)
+// CHECK:         linalg.generic {{.*}}ins(%x, %{{.*}} : tensor<3x32xf16>, tensor<{{.*}}xf32>) outs(%{{.*}} : tensor<32xi32>)
 func.func @search(%x: tensor<3x32xf16>) -> tensor<1x32xi64> {
   %0 = relay.argmax %x {axis = [0], keepdims = true} : (tensor<3x32xf16>) -> tensor<1x32xi64>
   func.return %0 : tensor<1x32xi64>

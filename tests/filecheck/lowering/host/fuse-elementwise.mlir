@@ -58,9 +58,9 @@ func.func @broadcast(%x: tensor<4xf32>, %y: tensor<8x4xf32>) -> tensor<8x4xf32> 
 
 // -----
 
-// A search for positions is no loop of vectors, so what it reads is computed before.
-// CHECK-LABEL: func.func @two_outputs
-func.func @two_outputs(%x: tensor<4x3xf32>) -> tensor<4xi64> {
+// A search for positions reads its data twice, so what it reads is computed before.
+// CHECK-LABEL: func.func @positions
+func.func @positions(%x: tensor<4x3xf32>) -> tensor<4xi64> {
   // CHECK: doc = "exp"
   // CHECK: doc = "argmax"
   %0 = relay.exp %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
