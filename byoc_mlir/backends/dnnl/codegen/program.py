@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.base import OpDetail
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated, OwnCode
 from byoc_mlir.backends.dnnl.codegen.places import (
     Place,
@@ -21,12 +22,6 @@ from byoc_mlir.backends.dnnl.codegen.places import (
 )
 from byoc_mlir.backends.dnnl.codegen.selection import Instead, SelectedPrimitive, select
 from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
-from byoc_mlir.backends.dnnl.dialect import (
-    ConvolutionOp,
-    ExecutedOp,
-    QuantizedConvolutionOp,
-    layout_of,
-)
 from byoc_mlir.backends.dnnl.library.calls import (
     Attributes,
     Binary,
@@ -169,7 +164,9 @@ def make_program(func: FuncOp, threads: int) -> RegionProgram:
         CompilationError: oneDNN has no implementation for one of the ops, or the passes did not
           run as they do in `pipeline`.
     """
-    found = [_selected(op, threads) for op in func.body.block.ops if isinstance(op, ExecutedOp)]
+    found = [
+        _selected(op, threads) for op in func.body.block.ops if isinstance(op, dnnl.ExecutedOp)
+    ]
     floats = tuple(_floats(value) for value in func.body.block.args)
     program = RegionProgram(workspace_bytes(func), input_floats=floats)
     maker = _Maker(program, places_of(func))
@@ -184,7 +181,7 @@ def _floats(value: SSAValue) -> NonFiniteCheck:
     return NonFiniteCheck(count, tensor_type(value).element_type)
 
 
-def _selected(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
+def _selected(op: dnnl.ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
     """Selects the implementation of an op; fails unless the passes recorded the same one."""
     found = select(op, threads)
     expected = "nothing" if op.implementation is None else op.implementation.data
@@ -250,7 +247,7 @@ class _Maker:
         arguments += [(one.argument, self._memory(one)) for one in found.operands]
         return Execution(found.code, tuple(arguments), found.op.own_threads)
 
-    def _scratchpad(self, op: ExecutedOp, size: int) -> MemoryRef:
+    def _scratchpad(self, op: dnnl.ExecutedOp, size: int) -> MemoryRef:
         planned, offset = op.scratchpad_bytes, op.scratchpad_offset
         if planned is None or offset is None or size > planned.value.data:
             raise CompilationError(
@@ -320,8 +317,11 @@ def _weight(op: ConstantOp) -> Weight:
 def _detail(found: SelectedPrimitive | OwnCode) -> OpDetail:
     implementation, latency = found.implementation, found.op.milliseconds
     milliseconds = None if latency is None else latency.value.data
-    layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
+    layout, is_slow = dnnl.layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout
-    if isinstance(found.op, ConvolutionOp | QuantizedConvolutionOp) and found.op.too_large:
+    if (
+        isinstance(found.op, dnnl.ConvolutionOp | dnnl.QuantizedConvolutionOp)
+        and found.op.too_large
+    ):
         note += f", weights of {found.op.too_large.data} would be too large"
     return OpDetail(node_names(found.op), implementation, milliseconds, note, is_slow)

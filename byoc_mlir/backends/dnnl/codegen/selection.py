@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.codegen.nan_safe import NanSafe, nan_safe
 from byoc_mlir.backends.dnnl.codegen.own_code import OwnCode, own_code
-from byoc_mlir.backends.dnnl.dialect import ExecutedOp
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import Argument, MemoryDescriptor
 from byoc_mlir.backends.dnnl.library.objects import descriptor as described_by
@@ -31,7 +31,7 @@ class Instead:
 class SelectedPrimitive:
     """Op with its primitive and the implementation that oneDNN chooses for it."""
 
-    op: ExecutedOp
+    op: dnnl.ExecutedOp
     primitive: DescribedPrimitive
     descriptor: PrimitiveDescriptor
     instead: Instead | None = None
@@ -48,7 +48,7 @@ class SelectedPrimitive:
         return self.descriptor.implementation
 
 
-def select(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
+def select(op: dnnl.ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
     """Selects the implementation of an op, for the layouts of its types and its algorithm.
 
     Args:
@@ -72,7 +72,7 @@ def select(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
     return SelectedPrimitive(op, primitive_, descriptor, _instead(op, threads))
 
 
-def _instead(op: ExecutedOp, threads: int) -> Instead | None:
+def _instead(op: dnnl.ExecutedOp, threads: int) -> Instead | None:
     found = nan_safe(op)
     if found is None:
         return None

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
 from byoc_mlir.backends.dnnl.costs.costs import Cost, Costs
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, QuantizedConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.descriptions import plain_bytes
@@ -19,7 +19,7 @@ from byoc_mlir.dialects.byoc import weight_growth
 from byoc_mlir.kernels.weight_bound import Way, fastest_within
 from byoc_mlir.onednn.engine import openmp_threads
 
-_Convolution: TypeAlias = ConvolutionOp | QuantizedConvolutionOp
+_Convolution: TypeAlias = dnnl.ConvolutionOp | dnnl.QuantizedConvolutionOp
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class BoundDnnlWeights(RegionPass):
         found: dict[_Convolution, Mapping[str, Cost]] = {}
         with openmp_threads(1):
             for op in convolutions:
-                offers = {one.algorithm: one for one in costs.offers(op, layout_of)}
+                offers = {one.algorithm: one for one in costs.offers(op, dnnl.layout_of)}
                 if op.algorithm.data in offers:
                     found[op] = offers
         return found

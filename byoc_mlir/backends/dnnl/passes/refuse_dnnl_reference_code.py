@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library.algorithms import OWN_CONVOLUTIONS
 from byoc_mlir.backends.dnnl.partition.reference_code import reference_name
@@ -27,7 +27,7 @@ class RefuseDnnlReferenceCode(RegionPass):
     def change(self, region: FuncOp) -> None:
         with openmp_threads(1):
             for op in region.body.block.ops:
-                if isinstance(op, ConvolutionOp) and op.algorithm.data in OWN_CONVOLUTIONS:
+                if isinstance(op, dnnl.ConvolutionOp) and op.algorithm.data in OWN_CONVOLUTIONS:
                     continue
                 if is_ours(op):
                     continue

@@ -10,12 +10,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import FloatAttr, bf16, f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    EltwiseAttr,
-    SumAttr,
-)
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.dialect.window import WindowOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library.calls import (
     ENGINE,
     Argument,
@@ -104,16 +99,16 @@ class Types:
     def operand(self, argument: int, value: SSAValue) -> Operand:
         return Operand(argument, value, self.of(value))
 
-    def post_ops(self, op: PostOpsOp) -> tuple[Attributes, list[Operand]]:
+    def post_ops(self, op: dnnl.PostOpsOp) -> tuple[Attributes, list[Operand]]:
         post_ops: list[PostOp] = []
         operands: list[Operand] = []
         values = iter(op.post_op_operands)
         for position, attribute in enumerate(op.post_ops):
-            if isinstance(attribute, EltwiseAttr):
+            if isinstance(attribute, dnnl.EltwiseAttr):
                 post_ops.append(_eltwise_post_op(attribute))
                 continue
             value = next(values)
-            if isinstance(attribute, SumAttr):
+            if isinstance(attribute, dnnl.SumAttr):
                 post_ops.append(Sum(attribute.factor.value.data))
                 continue
             algorithm = cast(Any, attribute).algorithm.data
@@ -130,7 +125,7 @@ def _kept_dims(shape: Sequence[int]) -> int:
     return sum(1 << axis for axis, size in enumerate(shape) if size != 1)
 
 
-def _eltwise_post_op(attribute: EltwiseAttr) -> Eltwise:
+def _eltwise_post_op(attribute: dnnl.EltwiseAttr) -> Eltwise:
     algorithm = constants.ELTWISE[attribute.algorithm.data]
     return Eltwise(algorithm, attribute.alpha.value.data, attribute.beta.value.data)
 
@@ -139,7 +134,7 @@ def number(attribute: FloatAttr) -> float:
     return float(attribute.value.data)
 
 
-def dilates(op: WindowOp) -> tuple[int, ...]:
+def dilates(op: dnnl.WindowOp) -> tuple[int, ...]:
     return tuple(step - 1 for step in ints(op.dilation))
 
 

@@ -8,32 +8,7 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    BatchNormalizationOp,
-    BinaryOp,
-    ConcatOp,
-    ConvertOp,
-    ConvolutionOp,
-    DeconvolutionOp,
-    EltwiseOp,
-    GruOp,
-    InnerProductOp,
-    LayerNormalizationOp,
-    LrnOp,
-    LstmOp,
-    MatmulOp,
-    PixelShuffleOp,
-    PoolingOp,
-    QuantizedAddOp,
-    QuantizedConvolutionOp,
-    QuantizedMatmulOp,
-    ReorderOp,
-    ResamplingOp,
-    ShuffleOp,
-    SoftmaxOp,
-    layout_of,
-)
-from byoc_mlir.backends.dnnl.dialect.base import LikeSourceOp, PostOpsOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import (
     ENGINE,
@@ -70,7 +45,7 @@ from byoc_mlir.onednn import constants
 from byoc_mlir.onednn.constants import Arg
 
 
-def primitive(op: Operation, layout: LayoutOf = layout_of) -> DescribedPrimitive | None:
+def primitive(op: Operation, layout: LayoutOf = dnnl.layout_of) -> DescribedPrimitive | None:
     """Returns the primitive of a `dnnl` op, in the layouts of its types or in given ones.
 
     Returns `None` for ops that only name memory: views and constants.
@@ -80,7 +55,7 @@ def primitive(op: Operation, layout: LayoutOf = layout_of) -> DescribedPrimitive
 
 
 def _of_source(
-    op: PostOpsOp,
+    op: dnnl.PostOpsOp,
     types: Types,
     kind: str,
     first: Sequence[Argument],
@@ -99,33 +74,35 @@ def _of_source(
     return unary(call, types, source, result, post_operands)
 
 
-def _described(op: LikeSourceOp | ResamplingOp, types: Types) -> tuple[MemoryDescriptor, ...]:
+def _described(
+    op: dnnl.LikeSourceOp | dnnl.ResamplingOp, types: Types
+) -> tuple[MemoryDescriptor, ...]:
     return types.of(op.source), types.of(op.output)
 
 
-def _pooling(op: PoolingOp, types: Types) -> DescribedPrimitive:
+def _pooling(op: dnnl.PoolingOp, types: Types) -> DescribedPrimitive:
     window = (ints(op.strides), ints(op.kernel), dilates(op), op.begins, op.ends)
     return _of_source(op, types, "pooling", [constants.POOLING[op.algorithm.data]], window)
 
 
-def _resampling(op: ResamplingOp, types: Types) -> DescribedPrimitive:
+def _resampling(op: dnnl.ResamplingOp, types: Types) -> DescribedPrimitive:
     algorithm, described = constants.RESAMPLING[op.algorithm.data], _described(op, types)
     call = forward("resampling", algorithm, NULL, *described, Attributes())
     return unary(call, types, op.source, op.output)
 
 
-def _softmax(op: SoftmaxOp, types: Types) -> DescribedPrimitive:
+def _softmax(op: dnnl.SoftmaxOp, types: Types) -> DescribedPrimitive:
     algorithm, described = constants.SOFTMAX[op.algorithm.data], _described(op, types)
     call = forward("softmax", algorithm, *described, op.axis.value.data, Attributes())
     return unary(call, types, op.source, op.output)
 
 
-def _eltwise(op: EltwiseOp, types: Types) -> DescribedPrimitive:
+def _eltwise(op: dnnl.EltwiseOp, types: Types) -> DescribedPrimitive:
     algorithm = constants.ELTWISE[op.algorithm.data]
     return _of_source(op, types, "eltwise", [algorithm], [number(op.alpha), number(op.beta)])
 
 
-def _lrn(op: LrnOp, types: Types) -> DescribedPrimitive:
+def _lrn(op: dnnl.LrnOp, types: Types) -> DescribedPrimitive:
     call = forward(
         "lrn",
         constants.LRN_ACROSS_CHANNELS,
@@ -139,14 +116,14 @@ def _lrn(op: LrnOp, types: Types) -> DescribedPrimitive:
     return unary(call, types, op.source, op.output)
 
 
-def _binary(op: BinaryOp, types: Types) -> DescribedPrimitive:
+def _binary(op: dnnl.BinaryOp, types: Types) -> DescribedPrimitive:
     if op.algorithm.data == "prelu":
         return _prelu(op, types)
     attributes, post_operands = types.post_ops(op)
     return _of_two(op, op.algorithm.data, types, attributes, post_operands)
 
 
-def _quantized_add(op: QuantizedAddOp, types: Types) -> DescribedPrimitive:
+def _quantized_add(op: dnnl.QuantizedAddOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     a_scale, b_scale = op.primary[2:]
     attributes = replace(attributes, scales=((Arg.SRC, 0), (Arg.SRC_1, 0)))
@@ -158,7 +135,7 @@ def _quantized_add(op: QuantizedAddOp, types: Types) -> DescribedPrimitive:
 
 
 def _of_two(
-    op: BinaryOp | QuantizedAddOp,
+    op: dnnl.BinaryOp | dnnl.QuantizedAddOp,
     algorithm: str,
     types: Types,
     attributes: Attributes,
@@ -174,7 +151,7 @@ def _of_two(
     return unary(call, types, a, op.output, [types.operand(Arg.SRC_1, b), *others])
 
 
-def _prelu(op: BinaryOp, types: Types) -> DescribedPrimitive:
+def _prelu(op: dnnl.BinaryOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     source, slopes = op.primary
     described = (types.of(source), types.of(slopes), types.of(op.output))
@@ -182,7 +159,7 @@ def _prelu(op: BinaryOp, types: Types) -> DescribedPrimitive:
     return unary(forward("prelu", *described, attributes), types, source, op.output, operands)
 
 
-def _batch_normalization(op: BatchNormalizationOp, types: Types) -> DescribedPrimitive:
+def _batch_normalization(op: dnnl.BatchNormalizationOp, types: Types) -> DescribedPrimitive:
     flags = constants.USE_GLOBAL_STATS | constants.USE_SCALE | constants.USE_SHIFT
     if op.relu.value.data:
         flags |= constants.FUSE_RELU
@@ -200,7 +177,7 @@ def _batch_normalization(op: BatchNormalizationOp, types: Types) -> DescribedPri
     return unary(call, types, op.source, op.output, statistics)
 
 
-def _layer_normalization(op: LayerNormalizationOp, types: Types) -> DescribedPrimitive:
+def _layer_normalization(op: dnnl.LayerNormalizationOp, types: Types) -> DescribedPrimitive:
     described, statistics = _described(op, types), None
     flags, epsilon = constants.USE_SCALE | constants.USE_SHIFT, number(op.epsilon)
     call = forward("layer_normalization", *described, statistics, epsilon, flags, Attributes())
@@ -208,7 +185,7 @@ def _layer_normalization(op: LayerNormalizationOp, types: Types) -> DescribedPri
     return unary(call, types, op.source, op.output, parameters)
 
 
-def _concat(op: ConcatOp, types: Types) -> DescribedPrimitive:
+def _concat(op: dnnl.ConcatOp, types: Types) -> DescribedPrimitive:
     sources = [
         types.operand(Arg.MULTIPLE_SRC + position, value)
         for position, value in enumerate(op.sources)
@@ -227,7 +204,7 @@ def _concat(op: ConcatOp, types: Types) -> DescribedPrimitive:
     return DescribedPrimitive(call, (*sources, types.operand(Arg.DST, op.output)))
 
 
-def _shuffle(op: ShuffleOp, types: Types) -> DescribedPrimitive:
+def _shuffle(op: dnnl.ShuffleOp, types: Types) -> DescribedPrimitive:
     """Describes a shuffle: oneDNN's primitive for blocked channels, otherwise a reorder."""
     if not layouts.blocks(types.layout(op.source)):
         return _shuffle_by_reorder(op, types)
@@ -249,7 +226,7 @@ def reorder(
     )
 
 
-def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> DescribedPrimitive:
+def _shuffle_by_reorder(op: dnnl.ShuffleOp, types: Types) -> DescribedPrimitive:
     """Describes a shuffle as a copy between two views that split the shuffled dimension in two.
 
     One of the views is transposed.
@@ -272,7 +249,7 @@ def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> DescribedPrimitive:
     return DescribedPrimitive(call, operands)
 
 
-def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> DescribedPrimitive:
+def _pixel_shuffle(op: dnnl.PixelShuffleOp, types: Types) -> DescribedPrimitive:
     """Describes a pixel shuffle as a copy between two views with shape `[N, *block, C, ...]`.
 
     Blocked channels are not supported: no strides describe their views.
@@ -297,32 +274,32 @@ def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> DescribedPrimitive:
     return DescribedPrimitive(call, operands)
 
 
-def _reorder(op: ReorderOp | ConvertOp, types: Types) -> DescribedPrimitive:
+def _reorder(op: dnnl.ReorderOp | dnnl.ConvertOp, types: Types) -> DescribedPrimitive:
     described = reorder(types.of(op.source), types.of(op.output), op.source)
     return unary(described.call, types, op.source, op.output)
 
 
 _DESCRIBERS: dict[type[Operation], Callable[[Any, Types], DescribedPrimitive]] = {
-    BatchNormalizationOp: _batch_normalization,
-    BinaryOp: _binary,
-    ConcatOp: _concat,
-    ConvertOp: _reorder,
-    ConvolutionOp: convolution,
-    DeconvolutionOp: deconvolution,
-    EltwiseOp: _eltwise,
-    GruOp: gru,
-    InnerProductOp: inner_product,
-    LayerNormalizationOp: _layer_normalization,
-    LrnOp: _lrn,
-    LstmOp: lstm,
-    MatmulOp: matmul,
-    PixelShuffleOp: _pixel_shuffle,
-    PoolingOp: _pooling,
-    QuantizedAddOp: _quantized_add,
-    QuantizedConvolutionOp: quantized_convolution,
-    QuantizedMatmulOp: quantized_matmul,
-    ReorderOp: _reorder,
-    ResamplingOp: _resampling,
-    ShuffleOp: _shuffle,
-    SoftmaxOp: _softmax,
+    dnnl.BatchNormalizationOp: _batch_normalization,
+    dnnl.BinaryOp: _binary,
+    dnnl.ConcatOp: _concat,
+    dnnl.ConvertOp: _reorder,
+    dnnl.ConvolutionOp: convolution,
+    dnnl.DeconvolutionOp: deconvolution,
+    dnnl.EltwiseOp: _eltwise,
+    dnnl.GruOp: gru,
+    dnnl.InnerProductOp: inner_product,
+    dnnl.LayerNormalizationOp: _layer_normalization,
+    dnnl.LrnOp: _lrn,
+    dnnl.LstmOp: lstm,
+    dnnl.MatmulOp: matmul,
+    dnnl.PixelShuffleOp: _pixel_shuffle,
+    dnnl.PoolingOp: _pooling,
+    dnnl.QuantizedAddOp: _quantized_add,
+    dnnl.QuantizedConvolutionOp: quantized_convolution,
+    dnnl.QuantizedMatmulOp: quantized_matmul,
+    dnnl.ReorderOp: _reorder,
+    dnnl.ResamplingOp: _resampling,
+    dnnl.ShuffleOp: _shuffle,
+    dnnl.SoftmaxOp: _softmax,
 }

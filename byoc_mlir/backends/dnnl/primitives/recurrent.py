@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp, RecurrentOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import (
     ENGINE,
@@ -23,17 +23,17 @@ _LAST_STATES = (Arg.DST_ITER, Arg.DST_ITER_C)
 _NO_FLAGS = 0
 
 
-def lstm(op: LstmOp, types: Types) -> DescribedPrimitive:
+def lstm(op: dnnl.LstmOp, types: Types) -> DescribedPrimitive:
     no_peepholes, no_projection = None, None
     return _recurrent(op, types, "dnnl_lstm_forward", no_peepholes, no_projection)
 
 
-def gru(op: GruOp, types: Types) -> DescribedPrimitive:
+def gru(op: dnnl.GruOp, types: Types) -> DescribedPrimitive:
     is_linear = op.linear_before_reset.value.data
     return _recurrent(op, types, "dnnl_lbr_gru_forward" if is_linear else "dnnl_gru_forward")
 
 
-def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> DescribedPrimitive:
+def _recurrent(op: dnnl.RecurrentOp, types: Types, kind: str, *between: None) -> DescribedPrimitive:
     """Describes the call of a recurrent layer, `kind`; `between` are the arguments after the
     weights.
 
@@ -48,7 +48,7 @@ def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> Desc
 
 
 def _described(
-    op: RecurrentOp, types: Types, kind: str, between: Sequence[None], *, packed: bool
+    op: dnnl.RecurrentOp, types: Types, kind: str, between: Sequence[None], *, packed: bool
 ) -> DescribedPrimitive:
     bias = op.arguments[3]
     first: list[Argument] = [None] * op.STATES

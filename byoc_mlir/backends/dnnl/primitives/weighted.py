@@ -8,17 +8,7 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    ConvolutionOp,
-    DeconvolutionOp,
-    InnerProductOp,
-    MatmulOp,
-    QuantizedConvolutionOp,
-    QuantizedMatmulOp,
-    ViewOp,
-)
-from byoc_mlir.backends.dnnl.dialect.base import ProductOp
-from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library import algorithms, layouts
 from byoc_mlir.backends.dnnl.library.calls import (
     ENGINE,
@@ -52,7 +42,7 @@ def is_packable_matrix(value: SSAValue) -> bool:
 
 
 def _constant(value: SSAValue) -> ConstantOp | None:
-    while isinstance(value.owner, ViewOp):
+    while isinstance(value.owner, dnnl.ViewOp):
         value = value.owner.source
     return value.owner if isinstance(value.owner, ConstantOp) else None
 
@@ -78,7 +68,7 @@ def _described(value: SSAValue | None, types: Types) -> MemoryDescriptor | None:
 
 def _product(
     call: PrimitiveCall,
-    op: WeightedWindowOp | ProductOp,
+    op: dnnl.WeightedWindowOp | dnnl.ProductOp,
     types: Types,
     operands: Sequence[Operand],
     others: Sequence[Operand],
@@ -92,7 +82,7 @@ def _product(
 
 
 def _windowed(
-    op: WeightedWindowOp,
+    op: dnnl.WeightedWindowOp,
     types: Types,
     kind: str,
     algorithm: int,
@@ -117,7 +107,7 @@ def _windowed(
     return _product(call, op, types, (source, weights), post_operands)
 
 
-def convolution(op: ConvolutionOp, types: Types) -> DescribedPrimitive:
+def convolution(op: dnnl.ConvolutionOp, types: Types) -> DescribedPrimitive:
     dims = _grouped(shape_of(op.weights), op.groups.value.data)
     return _windowed(
         op,
@@ -128,7 +118,7 @@ def convolution(op: ConvolutionOp, types: Types) -> DescribedPrimitive:
     )
 
 
-def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> DescribedPrimitive:
+def quantized_convolution(op: dnnl.QuantizedConvolutionOp, types: Types) -> DescribedPrimitive:
     """Describes an int8 convolution, with the parameters of source, weights and result."""
     dims = _grouped(shape_of(op.weights), op.groups.value.data)
     described = _windowed(
@@ -170,7 +160,7 @@ def _of_whole_tensors(zero_points: Sequence[Operand]) -> tuple[tuple[int, int], 
     return tuple((one.argument & ~constants.ATTR_ZERO_POINTS, 0) for one in zero_points)
 
 
-def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> DescribedPrimitive:
+def quantized_matmul(op: dnnl.QuantizedMatmulOp, types: Types) -> DescribedPrimitive:
     """Describes an int8 matmul, with the parameters of source, weights and result."""
     attributes, post_operands = types.post_ops(op)
     a, b, bias, scales, *rest = op.primary
@@ -205,7 +195,7 @@ def by_algorithm(described: DescribedPrimitive, algorithm: str) -> DescribedPrim
     return replace(described, call=replace(described.call, arguments=arguments))
 
 
-def deconvolution(op: DeconvolutionOp, types: Types) -> DescribedPrimitive:
+def deconvolution(op: dnnl.DeconvolutionOp, types: Types) -> DescribedPrimitive:
     """Describes a deconvolution; in oneDNN's weights, output channels come before input
     channels.
     """
@@ -226,7 +216,7 @@ def deconvolution(op: DeconvolutionOp, types: Types) -> DescribedPrimitive:
     )
 
 
-def inner_product(op: InnerProductOp, types: Types) -> DescribedPrimitive:
+def inner_product(op: dnnl.InnerProductOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     source, value = types.operand(Arg.SRC, op.primary[0]), op.primary[1]
     wanted, weights = _weights(value, types.of(value))
@@ -246,7 +236,7 @@ def transposed(descriptor: MemoryDescriptor) -> MemoryDescriptor:
     )
 
 
-def matmul(op: MatmulOp, types: Types) -> DescribedPrimitive:
+def matmul(op: dnnl.MatmulOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     a, b = op.primary[:2]
     source, stored = types.of(a), types.of(b)
