@@ -11,6 +11,7 @@ from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import Argument, MemoryDescriptor
 from byoc_mlir.backends.dnnl.library.objects import descriptor as described_by
 from byoc_mlir.backends.dnnl.library.objects import find
+from byoc_mlir.backends.dnnl.partition.reference_code import reference_name
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive, Operand
 from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 from byoc_mlir.dialects.locations import node_names
@@ -55,7 +56,8 @@ def select(op: dnnl.ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
         threads: the OpenMP threads of ops that run on all threads.
 
     Raises:
-        CompilationError: oneDNN has no implementation.
+        CompilationError: oneDNN has no implementation but its reference code, so the host is
+            faster.
     """
     threads = op.own_threads or threads
     own = own_code(op, threads)
@@ -65,9 +67,13 @@ def select(op: dnnl.ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
     assert described is not None
     with openmp_threads(threads):
         descriptor = find(described.call)
-        if descriptor is None:
+        name = reference_name(described)
+        if descriptor is None or name is not None:
             nodes = ", ".join(node_names(op)) or op.name
-            raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
+            raise CompilationError(
+                f"oneDNN has only reference code ({name}) for {nodes}, which is slower than the"
+                " host"
+            )
         primitive_, descriptor = _pinned(described, descriptor)
     return SelectedPrimitive(op, primitive_, descriptor, _instead(op, threads))
 

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl import dialect as dnnl
-from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Layout, Winograd
+from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs.costs import IMPOSSIBLE, Costs
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
@@ -39,7 +39,7 @@ Choice = dict[SSAValue, str]
 
 
 @dataclass(frozen=True)
-class PlanDnnlLayouts(RegionPass):
+class PlanDnnlLayouts(Choices, RegionPass):
     """Chooses the layout of every value.
 
     The pass minimises the measured time of the primitives in their candidate layouts and of the
@@ -47,7 +47,7 @@ class PlanDnnlLayouts(RegionPass):
     load time into the layout that their primitive requests.
 
     Options:
-        winograd, convolution, layout: as the backend's options of these names.
+        winograd, convolution, layout, activation: as the backend's options of these names.
 
     ```mlir
     %1 = dnnl.convolution %x, %w … : (tensor<1x64x8x8xf32>, …) -> tensor<1x64x8x8xf32>
@@ -63,14 +63,10 @@ class PlanDnnlLayouts(RegionPass):
     """
 
     name = "plan-dnnl-layouts"
-    winograd: Winograd = MEASURED
-    convolution: Convolution = MEASURED
-    layout: Layout = MEASURED
 
     def change(self, region: FuncOp) -> None:
-        choices = Choices(self.winograd, self.convolution, self.layout)
         with openmp_threads(1):
-            planner = _LayoutSearch(region, Costs(choices), kinds(choices))
+            planner = _LayoutSearch(region, Costs(self), kinds(self))
             planner.write(planner.best())
 
 

@@ -29,7 +29,7 @@ class SelectDnnlPrimitives(RegionPass):
     ```
 
     Raises:
-        CompilationError: an op has no implementation.
+        CompilationError: an op has no implementation but reference code, so the host is faster.
     """
 
     name = "select-dnnl-primitives"

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ArrayAttr, bf16, f32
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends.dnnl import dialect as dnnl
-from byoc_mlir.backends.dnnl.choices import MEASURED, Activation, Choices, Convolution, Winograd
+from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.library.accuracy import is_inaccurate
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
@@ -23,13 +23,13 @@ _PRODUCTS = (dnnl.ConvolutionOp, dnnl.MatmulOp, dnnl.InnerProductOp)
 
 
 @dataclass(frozen=True)
-class SplitDnnlActivations(RegionPass):
+class SplitDnnlActivations(Choices, RegionPass):
     """Splits off the activation at the end of a chain if that is faster.
 
     Without the activation, a 3x3 convolution may use Winograd's algorithm.
 
     Options:
-        winograd, convolution, activation: as the backend's options of these names.
+        winograd, convolution, layout, activation: as the backend's options of these names.
 
     ```mlir
     %1 = dnnl.convolution %x, %w {post_ops = [#dnnl.eltwise<swish, 1.0>]} : …
@@ -42,12 +42,9 @@ class SplitDnnlActivations(RegionPass):
     """
 
     name = "split-dnnl-activations"
-    winograd: Winograd = MEASURED
-    convolution: Convolution = MEASURED
-    activation: Activation = MEASURED
 
     def change(self, region: FuncOp) -> None:
-        costs = Costs(Choices(self.winograd, self.convolution))
+        costs = Costs(self)
         with openmp_threads(1):
             for op in in_time(region.body.block.ops):
                 activation = _last_activation(op) if isinstance(op, dnnl.PostOpsOp) else None
