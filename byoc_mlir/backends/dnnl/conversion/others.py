@@ -12,9 +12,8 @@ from byoc_mlir.backends.dnnl.conversion.chain import PerChannel, PostOpChain, St
 from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.partition.activations import Activation
-from byoc_mlir.backends.dnnl.partition.channel_shuffle import ChannelShuffle
 from byoc_mlir.backends.dnnl.partition.layer_norm import LayerNorm
-from byoc_mlir.backends.dnnl.partition.pixel_shuffle import PixelShuffle
+from byoc_mlir.backends.dnnl.partition.shuffles import ChannelShuffle, PixelShuffle
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.elementwise import CastOp
@@ -58,18 +57,17 @@ def written_out_layer_norm(builder: Builder, norm: LayerNorm) -> SSAValue:
     return builder.add(dnnl.LayerNormalizationOp(*values, epsilon=norm.epsilon))
 
 
-def channel_shuffle(builder: Builder, shuffle: ChannelShuffle) -> SSAValue:
-    """Builds `dnnl.shuffle`.
+def shuffle(builder: Builder, moved: ChannelShuffle | PixelShuffle) -> SSAValue:
+    """Builds `dnnl.pixel_shuffle` or `dnnl.shuffle`.
 
-    Its attribute is the size of the groups; ONNX models have the number of groups.
+    The attribute of `dnnl.shuffle` is the size of the groups; ONNX models have the number of
+    groups.
     """
-    size = shape_of(shuffle.data)[1] // shuffle.groups
-    return builder.add(dnnl.ShuffleOp(builder.value(shuffle.data), axis=1, group_size=size))
-
-
-def pixel_shuffle(builder: Builder, shuffle: PixelShuffle) -> SSAValue:
-    """Builds `dnnl.pixel_shuffle`."""
-    return builder.add(dnnl.PixelShuffleOp(builder.value(shuffle.data), block=list(shuffle.block)))
+    data = builder.value(moved.data)
+    if isinstance(moved, PixelShuffle):
+        return builder.add(dnnl.PixelShuffleOp(data, block=list(moved.block)))
+    size = shape_of(moved.data)[1] // moved.groups
+    return builder.add(dnnl.ShuffleOp(data, axis=1, group_size=size))
 
 
 def concatenate(builder: Builder, op: transform.ConcatenateOp) -> SSAValue:
