@@ -9,17 +9,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import dialect as dnnl
-from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.calls import (
-    ENGINE,
-    NULL,
-    Argument,
-    Attributes,
-    Descriptors,
-    MemoryDescriptor,
-    PrimitiveCall,
-    Size,
-)
+from byoc_mlir.backends.dnnl.library import calls, layouts
 from byoc_mlir.backends.dnnl.primitives.descriptions import (
     DescribedPrimitive,
     LayoutOf,
@@ -58,8 +48,8 @@ def _of_source(
     op: dnnl.PostOpsOp,
     types: Types,
     kind: str,
-    first: Sequence[Argument],
-    others: Sequence[Argument] = (),
+    first: Sequence[calls.Argument],
+    others: Sequence[calls.Argument] = (),
 ) -> DescribedPrimitive:
     """Describes a primitive with one source and post-ops.
 
@@ -76,7 +66,7 @@ def _of_source(
 
 def _described(
     op: dnnl.LikeSourceOp | dnnl.ResamplingOp, types: Types
-) -> tuple[MemoryDescriptor, ...]:
+) -> tuple[calls.MemoryDescriptor, ...]:
     return types.of(op.source), types.of(op.output)
 
 
@@ -87,13 +77,13 @@ def _pooling(op: dnnl.PoolingOp, types: Types) -> DescribedPrimitive:
 
 def _resampling(op: dnnl.ResamplingOp, types: Types) -> DescribedPrimitive:
     algorithm, described = constants.RESAMPLING[op.algorithm.data], _described(op, types)
-    call = forward("resampling", algorithm, NULL, *described, Attributes())
+    call = forward("resampling", algorithm, calls.NULL, *described, calls.Attributes())
     return unary(call, types, op.source, op.output)
 
 
 def _softmax(op: dnnl.SoftmaxOp, types: Types) -> DescribedPrimitive:
     algorithm, described = constants.SOFTMAX[op.algorithm.data], _described(op, types)
-    call = forward("softmax", algorithm, *described, op.axis.value.data, Attributes())
+    call = forward("softmax", algorithm, *described, op.axis.value.data, calls.Attributes())
     return unary(call, types, op.source, op.output)
 
 
@@ -107,11 +97,11 @@ def _lrn(op: dnnl.LrnOp, types: Types) -> DescribedPrimitive:
         "lrn",
         constants.LRN_ACROSS_CHANNELS,
         *_described(op, types),
-        Size(op.size.value.data),
+        calls.Size(op.size.value.data),
         number(op.alpha),
         number(op.beta),
         number(op.k),
-        Attributes(),
+        calls.Attributes(),
     )
     return unary(call, types, op.source, op.output)
 
@@ -138,15 +128,15 @@ def _of_two(
     op: dnnl.BinaryOp | dnnl.QuantizedAddOp,
     algorithm: str,
     types: Types,
-    attributes: Attributes,
+    attributes: calls.Attributes,
     others: Sequence[Operand],
 ) -> DescribedPrimitive:
     """Describes a binary primitive; `others` are its operands after the two tensors."""
     a, b = op.primary[:2]
     described = (types.of(a), types.of(b), types.of(op.output))
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         "dnnl_binary_primitive_desc_create",
-        (ENGINE, constants.BINARY[algorithm], *described, attributes),
+        (calls.ENGINE, constants.BINARY[algorithm], *described, attributes),
     )
     return unary(call, types, a, op.output, [types.operand(Arg.SRC_1, b), *others])
 
@@ -164,7 +154,7 @@ def _batch_normalization(op: dnnl.BatchNormalizationOp, types: Types) -> Describ
     if op.relu.value.data:
         flags |= constants.FUSE_RELU
     described = _described(op, types)
-    call = forward("batch_normalization", *described, number(op.epsilon), flags, Attributes())
+    call = forward("batch_normalization", *described, number(op.epsilon), flags, calls.Attributes())
     statistics = [
         types.operand(argument, value)
         for argument, value in (
@@ -180,7 +170,9 @@ def _batch_normalization(op: dnnl.BatchNormalizationOp, types: Types) -> Describ
 def _layer_normalization(op: dnnl.LayerNormalizationOp, types: Types) -> DescribedPrimitive:
     described, statistics = _described(op, types), None
     flags, epsilon = constants.USE_SCALE | constants.USE_SHIFT, number(op.epsilon)
-    call = forward("layer_normalization", *described, statistics, epsilon, flags, Attributes())
+    call = forward(
+        "layer_normalization", *described, statistics, epsilon, flags, calls.Attributes()
+    )
     parameters = [types.operand(Arg.SCALE, op.scale), types.operand(Arg.SHIFT, op.shift)]
     return unary(call, types, op.source, op.output, parameters)
 
@@ -190,15 +182,15 @@ def _concat(op: dnnl.ConcatOp, types: Types) -> DescribedPrimitive:
         types.operand(Arg.MULTIPLE_SRC + position, value)
         for position, value in enumerate(op.sources)
     ]
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         "dnnl_concat_primitive_desc_create",
         (
-            ENGINE,
+            calls.ENGINE,
             types.of(op.output),
             len(sources),
             op.axis.value.data,
-            Descriptors(tuple(source.descriptor for source in sources)),
-            Attributes(),
+            calls.Descriptors(tuple(source.descriptor for source in sources)),
+            calls.Attributes(),
         ),
     )
     return DescribedPrimitive(call, (*sources, types.operand(Arg.DST, op.output)))
@@ -208,18 +200,18 @@ def _shuffle(op: dnnl.ShuffleOp, types: Types) -> DescribedPrimitive:
     """Describes a shuffle: oneDNN's primitive for blocked channels, otherwise a reorder."""
     if not layouts.blocks(types.layout(op.source)):
         return _shuffle_by_reorder(op, types)
-    described, size = _described(op, types), Size(op.group_size.value.data)
-    call = forward("shuffle", *described, op.axis.value.data, size, Attributes())
+    described, size = _described(op, types), calls.Size(op.group_size.value.data)
+    call = forward("shuffle", *described, op.axis.value.data, size, calls.Attributes())
     return unary(call, types, op.source, op.output)
 
 
 def reorder(
-    source: MemoryDescriptor, destination: MemoryDescriptor, value: SSAValue
+    source: calls.MemoryDescriptor, destination: calls.MemoryDescriptor, value: SSAValue
 ) -> DescribedPrimitive:
     """Describes a copy of `value` from one layout to another."""
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         "dnnl_reorder_primitive_desc_create",
-        (source, ENGINE, destination, ENGINE, Attributes()),
+        (source, calls.ENGINE, destination, calls.ENGINE, calls.Attributes()),
     )
     return DescribedPrimitive(
         call, (Operand(Arg.SRC, value, source), Operand(Arg.DST, value, destination))
@@ -237,11 +229,13 @@ def _shuffle_by_reorder(op: dnnl.ShuffleOp, types: Types) -> DescribedPrimitive:
     count = dims[axis] // size
     split = (*dims[:axis], count, size, *dims[axis + 1 :])
 
-    def view(descriptor: MemoryDescriptor, outer: int, inner: int) -> MemoryDescriptor:
+    def view(descriptor: calls.MemoryDescriptor, outer: int, inner: int) -> calls.MemoryDescriptor:
         steps = layouts.strides(descriptor.dims, descriptor.layout)
         step = steps[axis]
         strides = (*steps[:axis], outer * step, inner * step, *steps[axis + 1 :])
-        return MemoryDescriptor(split, layouts.plain(len(split)), strides, descriptor.data_type)
+        return calls.MemoryDescriptor(
+            split, layouts.plain(len(split)), strides, descriptor.data_type
+        )
 
     rows, columns = view(source, size, 1), view(destination, 1, count)
     call = reorder(rows, columns, op.source).call
@@ -266,7 +260,7 @@ def _pixel_shuffle(op: dnnl.PixelShuffleOp, types: Types) -> DescribedPrimitive:
     inner = (one * size for one, size in zip(steps, block, strict=True))
     write = (batch, *steps, step, *inner)
     before, after = (
-        MemoryDescriptor(apart, layouts.plain(len(apart)), strides, source.data_type)
+        calls.MemoryDescriptor(apart, layouts.plain(len(apart)), strides, source.data_type)
         for strides in (read, write)
     )
     call = reorder(before, after, op.source).call

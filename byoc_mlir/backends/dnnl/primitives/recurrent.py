@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from byoc_mlir.backends.dnnl import dialect as dnnl
-from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.calls import (
-    ENGINE,
-    Argument,
-    Attributes,
-    MemoryDescriptor,
-    PrimitiveCall,
-)
+from byoc_mlir.backends.dnnl.library import calls, layouts
 from byoc_mlir.backends.dnnl.library.objects import find
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive, Operand, Types
 from byoc_mlir.onednn import constants
@@ -51,14 +44,14 @@ def _described(
     op: dnnl.RecurrentOp, types: Types, kind: str, between: Sequence[None], *, packed: bool
 ) -> DescribedPrimitive:
     bias = op.arguments[3]
-    first: list[Argument] = [None] * op.STATES
+    first: list[calls.Argument] = [None] * op.STATES
     for index, state in enumerate(op.states):
         first[index] = types.of(state)
     weights = [_weights(types.of(value), packed) for value in op.arguments[1:3]]
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         f"{kind}_primitive_desc_create",
         (
-            ENGINE,
+            calls.ENGINE,
             FORWARD_INFERENCE,
             constants.DIRECTIONS[op.direction.data],
             types.of(op.source),
@@ -68,7 +61,7 @@ def _described(
             types.of(bias),
             *(types.of(result) for result in op.results),
             _NO_FLAGS,
-            Attributes(),
+            calls.Attributes(),
         ),
     )
     operands = (
@@ -85,5 +78,5 @@ def _described(
     return DescribedPrimitive(call, operands)
 
 
-def _weights(stored: MemoryDescriptor, packed: bool) -> MemoryDescriptor:
-    return MemoryDescriptor(stored.dims, layouts.ANY) if packed else stored
+def _weights(stored: calls.MemoryDescriptor, packed: bool) -> calls.MemoryDescriptor:
+    return calls.MemoryDescriptor(stored.dims, layouts.ANY) if packed else stored

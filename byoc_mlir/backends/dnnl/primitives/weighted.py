@@ -9,13 +9,7 @@ from dataclasses import replace
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl import dialect as dnnl
-from byoc_mlir.backends.dnnl.library import algorithms, layouts
-from byoc_mlir.backends.dnnl.library.calls import (
-    ENGINE,
-    Attributes,
-    MemoryDescriptor,
-    PrimitiveCall,
-)
+from byoc_mlir.backends.dnnl.library import algorithms, calls, layouts
 from byoc_mlir.backends.dnnl.primitives.descriptions import (
     DescribedPrimitive,
     Operand,
@@ -48,13 +42,13 @@ def _constant(value: SSAValue) -> ConstantOp | None:
 
 
 def _weights(
-    value: SSAValue, stored: MemoryDescriptor, packing: str = layouts.ANY
-) -> tuple[MemoryDescriptor, Operand]:
+    value: SSAValue, stored: calls.MemoryDescriptor, packing: str = layouts.ANY
+) -> tuple[calls.MemoryDescriptor, Operand]:
     """Returns the weights' descriptor for the primitive, and the argument with the stored
     layout.
     """
     packed = is_packable(value)
-    wanted = MemoryDescriptor(stored.dims, packing, data_type=stored.data_type)
+    wanted = calls.MemoryDescriptor(stored.dims, packing, data_type=stored.data_type)
     return wanted if packed else stored, Operand(Arg.WEIGHTS, value, stored, packed)
 
 
@@ -62,12 +56,12 @@ def _grouped(dims: Sequence[int], groups: int) -> tuple[int, ...]:
     return tuple(dims) if groups == 1 else (groups, dims[0] // groups, *dims[1:])
 
 
-def _described(value: SSAValue | None, types: Types) -> MemoryDescriptor | None:
+def _described(value: SSAValue | None, types: Types) -> calls.MemoryDescriptor | None:
     return None if value is None else types.of(value)
 
 
 def _product(
-    call: PrimitiveCall,
+    call: calls.PrimitiveCall,
     op: dnnl.WeightedWindowOp | dnnl.ProductOp,
     types: Types,
     operands: Sequence[Operand],
@@ -86,7 +80,7 @@ def _windowed(
     types: Types,
     kind: str,
     algorithm: int,
-    stored: MemoryDescriptor,
+    stored: calls.MemoryDescriptor,
 ) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     source = types.operand(Arg.SRC, op.arguments[0])
@@ -114,7 +108,7 @@ def convolution(op: dnnl.ConvolutionOp, types: Types) -> DescribedPrimitive:
         types,
         "convolution",
         algorithms.CONVOLUTION[op.algorithm.data],
-        MemoryDescriptor.plain(dims, data_type_of(op.weights)),
+        calls.MemoryDescriptor.plain(dims, data_type_of(op.weights)),
     )
 
 
@@ -126,11 +120,11 @@ def quantized_convolution(op: dnnl.QuantizedConvolutionOp, types: Types) -> Desc
         types,
         "convolution",
         algorithms.CONVOLUTION["direct"],
-        MemoryDescriptor.plain(dims, data_type_of(op.weights)),
+        calls.MemoryDescriptor.plain(dims, data_type_of(op.weights)),
     )
     per_output = 1 if op.groups.value.data == 1 else 3
     *arguments, attributes = described.call.arguments
-    assert isinstance(attributes, Attributes)
+    assert isinstance(attributes, calls.Attributes)
     scales = types.operand(constants.ATTR_SCALES | Arg.WEIGHTS, op.scales)
     zero_points = _zero_points((op.source_zero_point, op.zero_point), types)
     attributes = replace(
@@ -172,9 +166,9 @@ def quantized_matmul(op: dnnl.QuantizedMatmulOp, types: Types) -> DescribedPrimi
         scales=((Arg.WEIGHTS, 0 if shape_of(scales) == (1,) else 2),),
         zero_points=_of_whole_tensors(zero_points),
     )
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         "dnnl_matmul_primitive_desc_create",
-        (ENGINE, types.of(a), wanted, types.of(bias), types.of(op.output), attributes),
+        (calls.ENGINE, types.of(a), wanted, types.of(bias), types.of(op.output), attributes),
     )
     operands = (
         types.operand(Arg.SRC, a),
@@ -212,7 +206,7 @@ def deconvolution(op: dnnl.DeconvolutionOp, types: Types) -> DescribedPrimitive:
         types,
         "deconvolution",
         constants.DECONVOLUTION_DIRECT,
-        MemoryDescriptor(dims, layouts.plain(len(dims)), strides),
+        calls.MemoryDescriptor(dims, layouts.plain(len(dims)), strides),
     )
 
 
@@ -225,10 +219,10 @@ def inner_product(op: dnnl.InnerProductOp, types: Types) -> DescribedPrimitive:
     return _product(call, op, types, (source, weights), post_operands)
 
 
-def transposed(descriptor: MemoryDescriptor) -> MemoryDescriptor:
+def transposed(descriptor: calls.MemoryDescriptor) -> calls.MemoryDescriptor:
     """Returns the descriptor of the same matrices with their last two dimensions swapped."""
     dims, strides = descriptor.dims, layouts.strides(descriptor.dims, descriptor.layout)
-    return MemoryDescriptor(
+    return calls.MemoryDescriptor(
         (*dims[:-2], dims[-1], dims[-2]),
         descriptor.layout,
         (*strides[:-2], strides[-1], strides[-2]),
@@ -247,9 +241,9 @@ def matmul(op: dnnl.MatmulOp, types: Types) -> DescribedPrimitive:
     wanted, weights = stored, Operand(Arg.WEIGHTS, b, stored)
     if is_packable_matrix(b):
         wanted, weights = _weights(b, stored, op.packing.data)
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         "dnnl_matmul_primitive_desc_create",
-        (ENGINE, source, wanted, _described(op.bias, types), types.of(op.output), attributes),
+        (calls.ENGINE, source, wanted, _described(op.bias, types), types.of(op.output), attributes),
     )
     operands = (Operand(Arg.SRC, a, source), weights)
     return _product(call, op, types, operands, post_operands)
