@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, cast
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.abi import (
-    CHAINS,
-    DEVICE,
-    DEVICE_CONTEXT_SLOTS,
-    HOOKS,
-    HOST_SPACE,
-    RECORDS,
-    device_region,
-    device_state_slots,
-)
+from byoc_mlir import abi
 from byoc_mlir.backends import Backend
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.devices import Device, get_device
@@ -40,7 +31,7 @@ def device_of(backend: Backend) -> Device | None:
         BackendError: there is no such device, or its package cannot be loaded.
     """
     space = backend.memory_space
-    return None if space == HOST_SPACE else get_device(space)
+    return None if space == abi.HOST_SPACE else get_device(space)
 
 
 def why_missing(backend: Backend) -> str | None:
@@ -78,7 +69,7 @@ class Uploads:
         """Returns the devices and constants of all regions, and other devices."""
         found: dict[str, dict[str, Weight]] = {name: {} for name in others}
         for code in codes:
-            if code.space != HOST_SPACE:
+            if code.space != abi.HOST_SPACE:
                 by_digest = found.setdefault(code.space, {})
                 by_digest.update((weight.digest, weight) for weight in code.native.constants)
         constants = {name: tuple(found[name].values()) for name in sorted(found)}
@@ -86,7 +77,7 @@ class Uploads:
 
     def slots(self, code: RegionCode) -> tuple[int, ...]:
         """Returns the slots of a region's constants in the state of its device."""
-        if code.space == HOST_SPACE:
+        if code.space == abi.HOST_SPACE:
             return ()
         numbers = {one.digest: number for number, one in enumerate(self.constants[code.space])}
         return tuple(numbers[weight.digest] for weight in code.native.constants)
@@ -94,15 +85,15 @@ class Uploads:
     def declarations(self) -> Iterator[FuncOp]:
         """Yields the declaration that stands for each device, with its slots and hooks."""
         for name, weights in self.constants.items():
-            declaration = FuncOp.external(device_region(name), [], [])
-            declaration.attributes[DEVICE] = StringAttr(name)
+            declaration = FuncOp.external(abi.device_region(name), [], [])
+            declaration.attributes[abi.DEVICE] = StringAttr(name)
             if self.records and get_device(name).records:
-                declaration.attributes[RECORDS] = UnitAttr()
-            slots = device_state_slots(len(weights))
-            hooks = tuple(hook.name for hook in HOOKS)
-            RegionCall(device_region(name), slots, DEVICE_CONTEXT_SLOTS, 0, name, (), hooks).attach(
-                declaration
-            )
+                declaration.attributes[abi.RECORDS] = UnitAttr()
+            slots = abi.device_state_slots(len(weights))
+            hooks = tuple(hook.name for hook in abi.HOOKS)
+            RegionCall(
+                abi.device_region(name), slots, abi.DEVICE_CONTEXT_SLOTS, 0, name, (), hooks
+            ).attach(declaration)
             yield declaration
 
     def modules(self, host: ModuleOp) -> Iterator[ModuleOp]:
@@ -138,12 +129,12 @@ class Uploads:
                 arenas.get(name, 0),
                 device.dlpack_type,
             )
-            slot += device_state_slots(len(weights))
+            slot += abi.device_state_slots(len(weights))
 
 
 def _chains(host: ModuleOp) -> Iterator[Chain]:
     """Yields the chains that `add-entry-points` described."""
-    found = host.attributes.get(CHAINS)
+    found = host.attributes.get(abi.CHAINS)
     if not isinstance(found, DictionaryAttr):
         return
     from byoc_mlir.devices.chains import Chain

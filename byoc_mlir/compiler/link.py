@@ -19,17 +19,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation
 
-from byoc_mlir.abi import (
-    ALIASES,
-    ARENA_BYTES,
-    CHECKS,
-    CONTEXT_OFFSET,
-    CONTEXT_SLOTS,
-    STATE_SLOTS,
-    STEPS,
-    THREADS_SYMBOL,
-    weight_symbol,
-)
+from byoc_mlir import abi
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.dialects.relay.base import Ints
@@ -96,7 +86,7 @@ def place_contexts(module: ModuleOp, codes: Iterable[RegionCode]) -> None:
     functions = {symbol_of(op): op for op in module.body.block.ops}
     first = host_slots(module)
     for code in codes:
-        functions[code.function].attributes[CONTEXT_OFFSET] = IntegerAttr(first, i64)
+        functions[code.function].attributes[abi.CONTEXT_OFFSET] = IntegerAttr(first, i64)
         first += code.native.context_slots
 
 
@@ -117,9 +107,9 @@ def assemble(build: Build) -> Program:
         python_regions=tuple(item for code in codes for item in code.python_regions),
         regions=(*(code.symbol for code in codes), *(device.region for device in devices)),
         devices=devices,
-        state_slots=int_attribute(module, STATE_SLOTS),
-        context_slots=int_attribute(module, CONTEXT_SLOTS),
-        arena_bytes=int_attribute(module, ARENA_BYTES),
+        state_slots=int_attribute(module, abi.STATE_SLOTS),
+        context_slots=int_attribute(module, abi.CONTEXT_SLOTS),
+        arena_bytes=int_attribute(module, abi.ARENA_BYTES),
         threads=build.options.threads,
         sources={code.symbol: code.source for code in codes if code.source},
         steps=tuple(steps_of(build)),
@@ -136,7 +126,7 @@ def assemble(build: Build) -> Program:
 
 def steps_of(build: Build) -> Iterator[Step]:
     """Yields the steps that `profile-steps` recorded; none if it did not run."""
-    described = build.module.attributes.get(STEPS)
+    described = build.module.attributes.get(abi.STEPS)
     if not isinstance(described, ArrayAttr):
         return
     for one in cast(ArrayAttr[DictionaryAttr], described):
@@ -165,7 +155,7 @@ def _work(build: Build, nodes: tuple[str, ...]) -> tuple[Size, Size]:
 
 def _checks(build: Build) -> Iterator[ValueCheck]:
     """Yields the checks of the host functions."""
-    described = build.module.attributes.get(CHECKS)
+    described = build.module.attributes.get(abi.CHECKS)
     for one in cast(ArrayAttr[DictionaryAttr], described) if described is not None else ():
         node, what = (cast(StringAttr, one.data[key]).data for key in ("node", "what"))
         least, most = (cast(IntegerAttr, one.data[key]).value.data for key in ("least", "most"))
@@ -174,7 +164,7 @@ def _checks(build: Build) -> Iterator[ValueCheck]:
 
 def _aliases(build: Build) -> dict[str, str]:
     """Returns, for each output that may share memory with an input, that input."""
-    pairs = build.module.attributes.get(ALIASES, ArrayAttr[Ints]([]))
+    pairs = build.module.attributes.get(abi.ALIASES, ArrayAttr[Ints]([]))
     inputs, outputs = build.imported.inputs, build.imported.outputs
     numbers = [pair.get_values() for pair in cast(ArrayAttr[Ints], pairs)]
     return {outputs[output].name: inputs[input_].name for output, input_ in numbers}
@@ -185,8 +175,8 @@ def _object_code(build: Build) -> ObjectCode:
     weights = list(build.constants)
     for code in build.codes:
         weights += code.native.constants
-    arrays = {weight_symbol(weight.digest): weight for weight in weights}
-    used = [name for name in external_globals(build.module) if name != THREADS_SYMBOL]
+    arrays = {abi.weight_symbol(weight.digest): weight for weight in weights}
+    used = [name for name in external_globals(build.module) if name != abi.THREADS_SYMBOL]
     for name in used:
         if name not in arrays:
             raise CompilationError(

@@ -7,17 +7,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import ModuleOp, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.abi import (
-    CLOSE,
-    DEVICE_ARENA_SLOT,
-    DEVICE_FUNCTIONS,
-    LOAD,
-    OPEN,
-    QUEUE_SLOT,
-    UNLOAD,
-    device_region,
-    weight_symbol,
-)
+from byoc_mlir import abi
 from byoc_mlir.devices.chains import forget_recording
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
@@ -68,16 +58,16 @@ class _DeviceCode:
     ):
         self.builder = ModuleBuilder()
         self._device = device
-        self._prefix = device_region(device)
+        self._prefix = abi.device_region(device)
         self._constants = constants
         self._arena_bytes = arena_bytes
         self._recordings = recordings
 
     def define_load(self) -> None:
         """Defines `load(state)`, which leaves nothing behind if it fails."""
-        function = self.builder.function(LOAD.hook(self._prefix), (POINTER,))
+        function = self.builder.function(abi.LOAD.hook(self._prefix), (POINTER,))
         (state,) = function.parameters
-        for number, name in enumerate(DEVICE_FUNCTIONS, 2 * len(self._constants)):
+        for number, name in enumerate(abi.DEVICE_FUNCTIONS, 2 * len(self._constants)):
             symbol = f"{self._device}_{name}"
             self.builder.declare(symbol, *_SIGNATURES[name])
             function.store(function.address(symbol), function.slot(state, number))
@@ -93,7 +83,7 @@ class _DeviceCode:
         status = function.select(failed, uploaded, waited)
         self._do(function, "close", queue)
         is_failure = function.failed(status)
-        function.when(is_failure, lambda: function.do(UNLOAD.hook(self._prefix), state))
+        function.when(is_failure, lambda: function.do(abi.UNLOAD.hook(self._prefix), state))
         function.finish(status)
 
     def define_upload(self) -> None:
@@ -110,7 +100,7 @@ class _DeviceCode:
     def _upload_one(self, function: FunctionBuilder, index: int, weight: Weight) -> None:
         queue, state = function.parameters
         slot, owned = self._slots(function, index)
-        symbol = self.builder.external(weight_symbol(weight.digest))
+        symbol = self.builder.external(abi.weight_symbol(weight.digest))
         size = function.integer(weight.data.nbytes)
 
         def upload() -> None:
@@ -125,7 +115,7 @@ class _DeviceCode:
 
     def define_unload(self) -> None:
         """Defines `unload(state)`, which frees the memory that the program owns."""
-        function = self.builder.function(UNLOAD.hook(self._prefix), (POINTER,), result=VOID)
+        function = self.builder.function(abi.UNLOAD.hook(self._prefix), (POINTER,), result=VOID)
         for index in range(len(self._constants)):
             self._free_one(function, index)
         function.finish()
@@ -149,14 +139,14 @@ class _DeviceCode:
 
     def define_open(self) -> None:
         """Defines `open(state, context, workspace)`, which makes a queue and the arena."""
-        function = self.builder.function(OPEN.hook(self._prefix), (POINTER,) * 3)
+        function = self.builder.function(abi.OPEN.hook(self._prefix), (POINTER,) * 3)
         state, context, _ = function.parameters
-        opened = function.slot(context, QUEUE_SLOT)
+        opened = function.slot(context, abi.QUEUE_SLOT)
         function.check(self._call(function, "open", opened))
         if not self._arena_bytes:
             function.finish(function.integer(0, i32))
             return
-        arena = function.slot(context, DEVICE_ARENA_SLOT)
+        arena = function.slot(context, abi.DEVICE_ARENA_SLOT)
         status = self._allocate(function, state, function.integer(self._arena_bytes), arena)
         queue = function.load(opened, POINTER)
         failed = function.failed(status)
@@ -165,13 +155,13 @@ class _DeviceCode:
 
     def define_close(self) -> None:
         """Defines `close(state, context)`."""
-        function = self.builder.function(CLOSE.hook(self._prefix), (POINTER,) * 2, result=VOID)
+        function = self.builder.function(abi.CLOSE.hook(self._prefix), (POINTER,) * 2, result=VOID)
         _, context = function.parameters
         for slot in self._recordings:
             forget_recording(function, self._device, function.slot(context, slot))
         if self._arena_bytes:
-            self._do(function, "free", function.pointer(context, DEVICE_ARENA_SLOT))
-        self._do(function, "close", function.pointer(context, QUEUE_SLOT))
+            self._do(function, "free", function.pointer(context, abi.DEVICE_ARENA_SLOT))
+        self._do(function, "close", function.pointer(context, abi.QUEUE_SLOT))
         function.finish()
 
     def _allocate(
@@ -179,7 +169,7 @@ class _DeviceCode:
     ) -> SSAValue:
         """Allocates memory; the state keeps the status, by which the runtime knows the failure."""
         status = self._call(function, "allocate", size, memory)
-        slot = 2 * len(self._constants) + len(DEVICE_FUNCTIONS)
+        slot = 2 * len(self._constants) + len(abi.DEVICE_FUNCTIONS)
         function.store(status, function.slot(state, slot))
         return status
 

@@ -27,28 +27,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import (
-    ALIASES,
-    ARENA_BYTES,
-    ARENA_SIZE,
-    CHAIN,
-    CHAINS,
-    CLOSE,
-    CONTEXT_SLOTS,
-    DEVICE_ARENA_SLOT,
-    DEVICE_ARENAS,
-    DIRECT,
-    HOOKS,
-    HOST_SPACE,
-    LOAD,
-    MAY_ALIAS,
-    OPEN,
-    RUN,
-    STATE_SLOTS,
-    THREADS_SYMBOL,
-    UNLOAD,
-    WORKSPACE_OFFSET,
-)
+from byoc_mlir import abi
 from byoc_mlir.dialects.device_ops import TransferOp, WaitOp
 from byoc_mlir.dialects.host import CopyApartOp
 from byoc_mlir.lowering.denormals import FLUSH, RESTORE, denormal_functions
@@ -136,24 +115,24 @@ class AddEntryPoints(ModulePass):
         _mark_aliases(main)
         for declaration in region_functions(op):
             _take_state(declaration)
-        op.attributes[STATE_SLOTS] = _total(region.call.state_slots for region in placed)
-        op.attributes[CONTEXT_SLOTS] = _total(
+        op.attributes[abi.STATE_SLOTS] = _total(region.call.state_slots for region in placed)
+        op.attributes[abi.CONTEXT_SLOTS] = _total(
             [host_slots(op), *(region.call.context_slots for region in placed)]
         )
-        op.attributes[ARENA_BYTES] = IntegerAttr(int_attribute(main, ARENA_BYTES), i64)
-        for name in (ARENA_SIZE, ALIASES, DEVICE_ARENAS):
+        op.attributes[abi.ARENA_BYTES] = IntegerAttr(int_attribute(main, abi.ARENA_BYTES), i64)
+        for name in (abi.ARENA_SIZE, abi.ALIASES, abi.DEVICE_ARENAS):
             if name in main.attributes:
                 op.attributes[name] = main.attributes[name]
         first, last = [*devices.values(), *regions], [*regions, *devices.values()]
         entries = [
-            hook_entry(LOAD, first, _LOAD_REGIONS),
+            hook_entry(abi.LOAD, first, _LOAD_REGIONS),
             _load_entry(self.threads),
-            hook_entry(OPEN, first, OPEN.symbol),
+            hook_entry(abi.OPEN, first, abi.OPEN.symbol),
             _run_entry(
                 self.threads, main, self.outputs, devices, flush_denormals=self.flush_denormals
             ),
-            hook_entry(CLOSE, last, CLOSE.symbol),
-            hook_entry(UNLOAD, last, UNLOAD.symbol),
+            hook_entry(abi.CLOSE, last, abi.CLOSE.symbol),
+            hook_entry(abi.UNLOAD, last, abi.UNLOAD.symbol),
         ]
         op.body.block.add_ops([*_declarations(self.threads, placed), *called, *entries])
         if self.flush_denormals:
@@ -177,7 +156,7 @@ def _mark_aliases(main: func.FuncOp) -> None:
     marked = {value for op in copies for value in op.operands}
     if marked:
         main.properties["arg_attrs"] = ArrayAttr(
-            DictionaryAttr({MAY_ALIAS: UnitAttr()} if argument in marked else {})
+            DictionaryAttr({abi.MAY_ALIAS: UnitAttr()} if argument in marked else {})
             for argument in main.body.blocks[0].args
         )
 
@@ -192,7 +171,7 @@ def _put_before_chains(
     """
     described: dict[str, Attribute] = {}
     for function in functions:
-        chain = function.attributes.get(CHAIN)
+        chain = function.attributes.get(abi.CHAIN)
         if not isinstance(chain, DictionaryAttr):
             continue
         name, types = function.sym_name.data, function.function_type
@@ -201,10 +180,10 @@ def _put_before_chains(
         numbers = {"number": device.number, "context": device.context, "pointers": pointers}
         fields = {key: IntegerAttr(value, i64) for key, value in numbers.items()}
         described[name] = DictionaryAttr({**chain.data, **fields})
-        function.properties["sym_name"] = StringAttr(f"{name}_{DIRECT}")
+        function.properties["sym_name"] = StringAttr(f"{name}_{abi.DIRECT}")
         module.body.block.add_op(func.FuncOp.external(name, types.inputs.data, types.outputs.data))
     if described:
-        module.attributes[CHAINS] = DictionaryAttr(described)
+        module.attributes[abi.CHAINS] = DictionaryAttr(described)
 
 
 def _number(declarations: Sequence[func.FuncOp], context: int) -> list[PlacedRegion]:
@@ -213,7 +192,7 @@ def _number(declarations: Sequence[func.FuncOp], context: int) -> list[PlacedReg
     state = 0
     for number, declaration in enumerate(declarations, start=1):
         call = RegionCall.of(declaration)
-        workspace = int_attribute(declaration, WORKSPACE_OFFSET)
+        workspace = int_attribute(declaration, abi.WORKSPACE_OFFSET)
         regions.append(PlacedRegion(number, call, state, context, workspace))
         state += call.state_slots
         context += call.context_slots
@@ -225,7 +204,7 @@ def _in_arena(region: PlacedRegion, devices: Mapping[str, PlacedRegion]) -> Plac
     device = devices.get(region.call.space)
     if device is None:
         return region
-    return replace(region, arena_slot=device.context + DEVICE_ARENA_SLOT)
+    return replace(region, arena_slot=device.context + abi.DEVICE_ARENA_SLOT)
 
 
 def _device_declarations(functions: Iterable[func.FuncOp]) -> list[func.FuncOp]:
@@ -250,7 +229,7 @@ def _total(counts: Iterable[int]) -> IntegerAttr:
 def _take_state(declaration: func.FuncOp) -> None:
     call = RegionCall.of(declaration)
     before = [_POINTER, _POINTER]
-    if call.space != HOST_SPACE:
+    if call.space != abi.HOST_SPACE:
         before += [_POINTER] * (1 + len(call.uploaded))  # the queue, and the constants
     inputs = [*before, *declaration.function_type.inputs]
     declaration.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
@@ -260,7 +239,7 @@ def _take_state(declaration: func.FuncOp) -> None:
 def _host_functions(module: ModuleOp, main: func.FuncOp) -> dict[str, func.FuncOp]:
     """Returns @main and the branches and bodies of its control flow, by name."""
     planned = [
-        op for op in module.ops if isinstance(op, func.FuncOp) and ARENA_BYTES in op.attributes
+        op for op in module.ops if isinstance(op, func.FuncOp) and abi.ARENA_BYTES in op.attributes
     ]
     return {function.sym_name.data: function for function in (main, *planned)}
 
@@ -274,7 +253,7 @@ def _load_entry(threads: int) -> func.FuncOp:
     call = func.CallOp(_LOAD_REGIONS, [block.args[0]], [i64])
     _with_threads(builder, threads, [call])
     builder.insert(func.ReturnOp(call))
-    return func.FuncOp(LOAD.symbol, FunctionType.from_lists([_POINTER], [i64]), Region(block))
+    return func.FuncOp(abi.LOAD.symbol, FunctionType.from_lists([_POINTER], [i64]), Region(block))
 
 
 def _with_threads(builder: Builder, threads: int, calls: Sequence[Operation]) -> None:
@@ -286,7 +265,7 @@ def _with_threads(builder: Builder, threads: int, calls: Sequence[Operation]) ->
         builder.insert(calls)
         return
     before = builder.insert(func.CallOp(GET_THREADS, [], [i32])).results[0]
-    variable = builder.insert(llvm.AddressOfOp(THREADS_SYMBOL, _POINTER))
+    variable = builder.insert(llvm.AddressOfOp(abi.THREADS_SYMBOL, _POINTER))
     count = builder.insert(llvm.LoadOp(variable, i32)).dereferenced_value
     builder.insert(func.CallOp(SET_THREADS, [count], []))
     builder.insert(calls)
@@ -302,7 +281,7 @@ def _run_entry(
     flush_denormals: bool,
 ) -> func.FuncOp:
     """Builds `byoc_run(state, context, arena, inputs, outputs)`, which calls @main."""
-    block = Block(arg_types=[_POINTER] * len(RUN.parameters))
+    block = Block(arg_types=[_POINTER] * len(abi.RUN.parameters))
     builder = Builder(InsertPoint.at_end(block))
     state, context, arena, input_pointers, output_pointers = block.args
     arenas = [arena, *(_device_arena(builder, context, devices[name]) for name in sorted(devices))]
@@ -321,11 +300,11 @@ def _run_entry(
     _with_threads(builder, threads, _flushing(call) if flush_denormals else [call])
     builder.insert(func.ReturnOp(call))
     type_ = FunctionType.from_lists(block.arg_types, [i64])
-    return func.FuncOp(RUN.symbol, type_, Region(block))
+    return func.FuncOp(abi.RUN.symbol, type_, Region(block))
 
 
 def _device_arena(builder: Builder, context: SSAValue, device: PlacedRegion) -> SSAValue:
-    return loaded_slot(builder, context, device.context + DEVICE_ARENA_SLOT)
+    return loaded_slot(builder, context, device.context + abi.DEVICE_ARENA_SLOT)
 
 
 def _flushing(call: func.CallOp) -> Sequence[Operation]:
@@ -341,7 +320,7 @@ def _memref(builder: Builder, pointer: SSAValue, type_: Attribute) -> SSAValue:
 def _declarations(threads: int, regions: Sequence[PlacedRegion]) -> list[Operation]:
     declared: list[Operation] = []
     if threads:
-        declared.append(llvm.GlobalOp(i32, THREADS_SYMBOL, "external"))
+        declared.append(llvm.GlobalOp(i32, abi.THREADS_SYMBOL, "external"))
         declared.append(func.FuncOp.external(SET_THREADS, [i32], []))
         declared.append(func.FuncOp.external(GET_THREADS, [], [i32]))
     declared += [
@@ -349,7 +328,7 @@ def _declarations(threads: int, regions: Sequence[PlacedRegion]) -> list[Operati
             hook.hook(region.call.symbol), [_POINTER] * len(hook.parameters), hook_results(hook)
         )
         for region in regions
-        for hook in HOOKS
+        for hook in abi.HOOKS
         if hook.name in region.call.hooks
     ]
     return declared

@@ -23,15 +23,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import (
-    ARENA_BYTES,
-    ARENA_SIZE,
-    COMPILER,
-    HOST_SPACE,
-    KERNEL,
-    WORKSPACE,
-    WORKSPACE_OFFSET,
-)
+from byoc_mlir import abi
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects.device_ops import in_space, region_space, region_spaces, space_of
 from byoc_mlir.dialects.dynamic_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
@@ -85,7 +77,7 @@ class PlanBuffers(ModulePass):
             }
             if "main" in functions:
                 spaces = sorted(set(region_spaces(op).values()))
-                for space in (*reversed(spaces), HOST_SPACE):  # the host's arena comes first
+                for space in (*reversed(spaces), abi.HOST_SPACE):  # the host's arena comes first
                     planner = _Planner(functions, space)
                     planner.plan("main")
                     planner.place_workspaces("main", 0)
@@ -142,7 +134,7 @@ class _Planner:
                 f"@{symbol} needs memory at a static offset, beside buffers of symbolic sizes;"
                 " specialise-dims makes the sizes static"
             )
-        self._functions[symbol].attributes[WORKSPACE_OFFSET] = IntegerAttr(offset, i64)
+        self._functions[symbol].attributes[abi.WORKSPACE_OFFSET] = IntegerAttr(offset, i64)
 
     def _groups(self, symbol: str) -> dict[Group, tuple[int, int]]:
         """Returns the callees of a function that need memory, with the positions of their first and
@@ -205,7 +197,7 @@ class _Planner:
 
     def _is_region(self, symbol: str) -> bool:
         function = self._functions.get(symbol)
-        if function is None or COMPILER not in function.attributes:
+        if function is None or abi.COMPILER not in function.attributes:
             return False
         return region_space(function) == self._space
 
@@ -213,16 +205,20 @@ class _Planner:
         function = self._functions.get(symbol)
         if function is None or not function.body.blocks:
             return False
-        return function.attributes.keys().isdisjoint({COMPILER, KERNEL})
+        return function.attributes.keys().isdisjoint({abi.COMPILER, abi.KERNEL})
 
     def _size(self, symbol: str) -> Size:
         function = self._functions[symbol]
         if not self._is_host(symbol):
-            return int_attribute(function, WORKSPACE)
-        if self._space != HOST_SPACE:
+            return int_attribute(function, abi.WORKSPACE)
+        if self._space != abi.HOST_SPACE:
             return device_arenas(function)[self._space]
-        size = function.attributes.get(ARENA_SIZE)
-        return size.data[0] if isinstance(size, ShapeAttr) else int_attribute(function, ARENA_BYTES)
+        size = function.attributes.get(abi.ARENA_SIZE)
+        return (
+            size.data[0]
+            if isinstance(size, ShapeAttr)
+            else int_attribute(function, abi.ARENA_BYTES)
+        )
 
 
 def _planned(requests: Sequence[tuple[Size, tuple[int, int]]]) -> tuple[Sequence[Size], Size]:
@@ -244,15 +240,15 @@ def _arena_type(size: Size, space: str) -> MemRefType:
 
 def _add_arena(function: func.FuncOp, total: Size, space: str) -> SSAValue:
     """Adds the arena of a space to a function as its first argument."""
-    if space == HOST_SPACE:
-        function.attributes[ARENA_BYTES] = IntegerAttr(hint(total), i64)
+    if space == abi.HOST_SPACE:
+        function.attributes[abi.ARENA_BYTES] = IntegerAttr(hint(total), i64)
         if isinstance(total, Dim):
-            function.attributes[ARENA_SIZE] = ShapeAttr((total,))
+            function.attributes[abi.ARENA_SIZE] = ShapeAttr((total,))
     else:
         known = device_arenas(function)
         set_device_arenas(function, {space: index(total), **known})
     arena = function.body.block.insert_arg(_arena_type(total, space), 0)
-    arena.name_hint = "arena" if space == HOST_SPACE else f"{space}_arena"
+    arena.name_hint = "arena" if space == abi.HOST_SPACE else f"{space}_arena"
     function.update_function_type()
     return arena
 

@@ -18,21 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from byoc_mlir.abi import (
-    CHECKS,
-    COMPILER,
-    CONTEXT_SLOTS,
-    DEVICE,
-    DEVICE_ARENAS,
-    FOUND_SLOT,
-    HOOKS_DEFINED,
-    HOST_SPACE,
-    MEMORY_SPACE,
-    STATE_SLOTS,
-    UPLOADED,
-    WORKSPACE,
-    region_function,
-)
+from byoc_mlir import abi
 from byoc_mlir.dialects.device_ops import region_space
 
 
@@ -56,45 +42,47 @@ class RegionCall:
     @property
     def function(self) -> str:
         """Returns the symbol of the function that runs the region, or starts it."""
-        return region_function(self.symbol, self.space)
+        return abi.region_function(self.symbol, self.space)
 
     def attach(self, declaration: FuncOp) -> None:
         """Writes these fields as attributes on the region's declaration."""
-        declaration.attributes[WORKSPACE] = IntegerAttr(self.workspace_bytes, i64)
-        declaration.attributes[STATE_SLOTS] = IntegerAttr(self.state_slots, i64)
-        declaration.attributes[CONTEXT_SLOTS] = IntegerAttr(self.context_slots, i64)
-        declaration.attributes[HOOKS_DEFINED] = ArrayAttr([StringAttr(hook) for hook in self.hooks])
-        if self.space != HOST_SPACE:
-            declaration.attributes[MEMORY_SPACE] = StringAttr(self.space)
-            declaration.attributes[UPLOADED] = DenseArrayBase.from_list(i64, self.uploaded)
+        declaration.attributes[abi.WORKSPACE] = IntegerAttr(self.workspace_bytes, i64)
+        declaration.attributes[abi.STATE_SLOTS] = IntegerAttr(self.state_slots, i64)
+        declaration.attributes[abi.CONTEXT_SLOTS] = IntegerAttr(self.context_slots, i64)
+        declaration.attributes[abi.HOOKS_DEFINED] = ArrayAttr(
+            [StringAttr(hook) for hook in self.hooks]
+        )
+        if self.space != abi.HOST_SPACE:
+            declaration.attributes[abi.MEMORY_SPACE] = StringAttr(self.space)
+            declaration.attributes[abi.UPLOADED] = DenseArrayBase.from_list(i64, self.uploaded)
 
     @staticmethod
     def of(declaration: FuncOp) -> RegionCall:
         """Reads the attributes that `attach` wrote."""
         return RegionCall(
             declaration.sym_name.data,
-            int_attribute(declaration, STATE_SLOTS),
-            int_attribute(declaration, CONTEXT_SLOTS),
-            int_attribute(declaration, WORKSPACE),
+            int_attribute(declaration, abi.STATE_SLOTS),
+            int_attribute(declaration, abi.CONTEXT_SLOTS),
+            int_attribute(declaration, abi.WORKSPACE),
             region_space(declaration),
-            _ints(declaration, UPLOADED),
-            tuple(_strings(declaration, HOOKS_DEFINED)),
+            _ints(declaration, abi.UPLOADED),
+            tuple(_strings(declaration, abi.HOOKS_DEFINED)),
         )
 
 
 def region_functions(module: ModuleOp) -> Sequence[FuncOp]:
     """Returns the outlined regions of a module, definitions or declarations, in order."""
-    return [op for op in _functions(module.body.block.ops) if COMPILER in op.attributes]
+    return [op for op in _functions(module.body.block.ops) if abi.COMPILER in op.attributes]
 
 
 def device_functions(module: ModuleOp) -> Sequence[FuncOp]:
     """Returns the declarations that stand for the devices of a module, in order."""
-    return [op for op in _functions(module.body.block.ops) if DEVICE in op.attributes]
+    return [op for op in _functions(module.body.block.ops) if abi.DEVICE in op.attributes]
 
 
 def host_slots(module: ModuleOp) -> int:
     """Returns the number of the host's context slots, which precede the regions' slots."""
-    return FOUND_SLOT + 1 if CHECKS in module.attributes else 0
+    return abi.FOUND_SLOT + 1 if abi.CHECKS in module.attributes else 0
 
 
 def int_attribute(op: Operation, name: str) -> int:
@@ -105,7 +93,7 @@ def int_attribute(op: Operation, name: str) -> int:
 
 def device_arenas(op: Operation) -> dict[str, int]:
     """Returns the size of the arena on each device, for a host function or the module."""
-    arenas = op.attributes.get(DEVICE_ARENAS)
+    arenas = op.attributes.get(abi.DEVICE_ARENAS)
     if not isinstance(arenas, DictionaryAttr):
         return {}
     sizes = cast(dict[str, IntegerAttr], arenas.data)
@@ -115,7 +103,7 @@ def device_arenas(op: Operation) -> dict[str, int]:
 def set_device_arenas(op: Operation, sizes: Mapping[str, int]) -> None:
     """Writes the attribute that `device_arenas` reads; the order is that of the arguments."""
     arenas = {space: IntegerAttr(size, i64) for space, size in sizes.items()}
-    op.attributes[DEVICE_ARENAS] = DictionaryAttr(arenas)
+    op.attributes[abi.DEVICE_ARENAS] = DictionaryAttr(arenas)
 
 
 def _ints(op: FuncOp, name: str) -> tuple[int, ...]:

@@ -42,12 +42,7 @@ from byoc_mlir.frontend.files.mlir_file import (
 )
 from byoc_mlir.limits import limited
 from byoc_mlir.names import meant, printable_document, printable_lines
-from byoc_mlir.tools.commands.common import (
-    add_shape_argument,
-    bundled_networks,
-    find_model,
-    shapes_of,
-)
+from byoc_mlir.tools.commands import common
 from byoc_mlir.tools.diagnostics import Diagnostic, differences, expected_in
 from byoc_mlir.tools.options import add_option_argument, limits_of
 from byoc_mlir.tools.passes import all_passes
@@ -80,7 +75,7 @@ class ByocOptMain(xDSLOptMain):
             action="store_true",
             help="print where each op (of an .onnx file: each node) went and why, not the IR",
         )
-        add_shape_argument(arg_parser)
+        common.add_shape_argument(arg_parser)
         add_option_argument(arg_parser, "limits")
 
     def register_all_dialects(self) -> None:
@@ -126,7 +121,7 @@ class ByocOptMain(xDSLOptMain):
             from byoc_mlir.frontend.importer import import_model  # slow, and few calls need it
 
             source = stream.read() if self.args.input_file is None else self._input_path()
-            imported = import_model(source, shapes_of(self.args))
+            imported = import_model(source, common.shapes_of(self.args))
             self._nodes = imported.nodes
             return imported.module
 
@@ -269,14 +264,14 @@ def _tool(args: Sequence[str] | None) -> ByocOptMain:
 def _check_input(tool: ByocOptMain) -> None:
     """Finds a bundled network; refuses a file whose name has an unknown ending."""
     name = tool.args.input_file
-    if name in bundled_networks():
-        tool.args.input_file = str(find_model(name))
+    if name in common.bundled_networks():
+        tool.args.input_file = str(common.find_model(name))
         return
     known = tool.available_frontends
     if name is None or tool.args.frontend or Path(name).suffix.removeprefix(".") in known:
         return
     endings = ", ".join(f".{ending}" for ending in sorted(known))
-    guess = meant(name, bundled_networks())
+    guess = meant(name, common.bundled_networks())
     raise InvalidModelError(f"'{name}' does not end in one of {endings}; or give --frontend{guess}")
 
 

@@ -206,7 +206,7 @@ class DnnlBackend(Backend):
 
         func = region.clone()
         module, choices = ModuleOp([func]), asdict(Choices.of(self.settings))
-        PrepareDnnlRegions(threads, **choices).apply(self._context, module)
+        PrepareDnnlRegions(**choices, threads=threads).apply(self._context, module)
         bench.release_memory()
         module.verify()  # once: after each pass takes a fifth of the time that all of them take
         return func

@@ -1,9 +1,10 @@
-"""Taps of a resized axis, that is elements to read and their weights.
+"""Taps of a resized or sampled axis, that is elements to read and their weights.
 
 The formulas work on numbers of any kind: numpy arrays, and scalars of a kernel that is generated
 for symbolic sizes.
 
 https://onnx.ai/onnx/operators/onnx__Resize.html
+https://onnx.ai/onnx/operators/onnx__GridSample.html
 """
 
 from __future__ import annotations
@@ -30,12 +31,22 @@ class Functions:
     """Function that returns its second operand where the condition holds, else the third."""
     equal: Callable[[Number, float], Any]
     maximum: Callable[[Number, float], Number]
+    like: Callable[[float, Number], Number]
+    """Function that returns a Python number as one of the kind, and of the second's type."""
     abs: Callable[[Number], Number]
     floor: Callable[[Number], Number]
     ceil: Callable[[Number], Number]
+    trunc: Callable[[Number], Number]
+    round: Callable[[Number], Number]
 
 
-_OF_ARRAYS = Functions(np.where, np.equal, np.maximum, np.abs, np.floor, np.ceil)
+def _like(number: float, array: Array) -> Array:
+    return np.full_like(array, number)
+
+
+OF_ARRAYS = Functions(
+    np.where, np.equal, np.maximum, _like, np.abs, np.floor, np.ceil, np.trunc, np.rint
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +57,7 @@ class ResizedAxis:
     new_size: Number
     scale: Number
     roi: tuple[float, float] = (0.0, 1.0)
-    functions: Functions = _OF_ARRAYS
+    functions: Functions = OF_ARRAYS
 
     @property
     def exact_size(self) -> Number:
@@ -128,9 +139,73 @@ def weight(of: Functions, distance: Number, method: str, alpha: float) -> Number
     x = of.abs(distance)
     if method == "linear":
         return of.maximum(1 - x, 0)
-    near = (x * (alpha + 2) - (alpha + 3)) * x * x + 1
-    far = ((x * alpha - 5 * alpha) * x + 8 * alpha) * x - 4 * alpha
-    return of.select(x <= 1, near, of.select(x < 2, far, 0))
+    return of.select(x <= 1, _near(x, alpha), of.select(x < 2, _far(x, alpha), 0))
+
+
+def _near(x: Number, alpha: float) -> Number:
+    return (x * (alpha + 2) - (alpha + 3)) * x * x + 1
+
+
+def _far(x: Number, alpha: float) -> Number:
+    return ((x * alpha - 5 * alpha) * x + 8 * alpha) * x - 4 * alpha
+
+
+@dataclass(frozen=True)
+class SampledAxis:
+    """Axis of an image that is read at computed coordinates."""
+
+    size: int
+    method: str = "linear"
+    padding: str = "zeros"
+    aligned: bool = False
+    functions: Functions = OF_ARRAYS
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Returns the coordinates of the borders."""
+        return (0.0, self.size - 1.0) if self.aligned else (-0.5, self.size - 0.5)
+
+    def coordinate(self, at: Number) -> Number:
+        """Returns the coordinate of a point of the grid, which spans [-1, 1]."""
+        size, of, (low, high) = self.size, self.functions, self.ends
+        x = (at + 1) / 2 * (size - 1) if self.aligned else ((at + 1) * size - 1) / 2
+        if self.method == "nearest":
+            x = of.round(x)
+        if self.padding == "border" and self.method != "cubic":  # whose taps are moved one by one
+            return of.select(x < low, 0.0, of.select(x > high, size - 1.0, x))
+        return self.mirrored(x) if self.padding == "reflection" else x
+
+    def mirrored(self, x: Number) -> Number:
+        """Returns `x`, mirrored at the borders until it lies between them."""
+        of, (low, high) = self.functions, self.ends
+        length = high - low
+        if length == 0:
+            return of.like(low, x)
+        outside = of.select(x < low, low - x, x - high)
+        turns = of.trunc(outside / length)
+        rest = outside - turns * length
+        is_even = of.equal(turns - of.floor(turns / 2) * 2, 0)
+        at_low, at_high = rest + low, high - rest
+        mirrored = of.select(
+            x < low, of.select(is_even, at_low, at_high), of.select(is_even, at_high, at_low)
+        )
+        return of.select(x < low, mirrored, of.select(x > high, mirrored, x))
+
+    def base(self, x: Number) -> Number:
+        """Returns the element before a coordinate; of a nearest one, the element itself."""
+        of = self.functions
+        return of.trunc(x) if self.method == "nearest" else of.floor(x)
+
+    def weights(self, x: Number) -> Mapping[int, Number]:
+        """Returns the weights of the elements to read, which are counted from the one before a
+        coordinate; `x` is the distance from it.
+        """
+        if self.method == "nearest":
+            return {0: 1}
+        if self.method == "linear":
+            return {0: 1 - x, 1: x}
+        a = -0.75
+        return {-1: _far(x + 1, a), 0: _near(x, a), 1: _near(1 - x, a), 2: _far(2 - x, a)}
 
 
 def taps(

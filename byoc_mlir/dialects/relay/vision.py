@@ -26,6 +26,7 @@ from byoc_mlir.dialects.relay.base import (
     tensor_type,
     type_sizes,
 )
+from byoc_mlir.dialects.relay.resampling import OF_ARRAYS, Functions, SampledAxis
 from byoc_mlir.dialects.relay.shape import agree, agreeing, same
 from byoc_mlir.dims import largest, smallest
 
@@ -44,6 +45,11 @@ class GridSampleOp(OneResultOp):
     method = str_prop("linear", ("nearest", "linear", "cubic"))
     padding_mode = str_prop("zeros", ("zeros", "border", "reflection"))
     align_corners = bool_prop(False)
+
+    def sampled_axis(self, size: int, functions: Functions = OF_ARRAYS) -> SampledAxis:
+        """Returns how an axis of `data` is read."""
+        aligned = bool(self.align_corners.value.data)
+        return SampledAxis(size, self.method.data, self.padding_mode.data, aligned, functions)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, grid = tensor_type(self.data), tensor_type(self.grid)

@@ -33,12 +33,11 @@ _CROP = "tf_crop_and_resize"
 """Coordinates within a region."""
 
 
-def _functions(k: Kernel) -> Functions:
+def functions_of(k: Kernel) -> Functions:
     """Returns functions of the kernel's scalars, which emit ops."""
-    kinds = (math.AbsFOp, math.FloorOp, math.CeilOp)
-    return Functions(
-        k.select, Num.equals, Num.max, *(methodcaller("unary", kind) for kind in kinds)
-    )
+    kinds = (math.AbsFOp, math.FloorOp, math.CeilOp, math.TruncOp, math.RoundEvenOp)
+    unary = (methodcaller("unary", kind) for kind in kinds)
+    return Functions(k.select, Num.equals, Num.max, k.like, *unary)
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class _Axis:
             is_outside = (source < 0) | (source > self._number(k, self._size) - 1)
             outside[place] = is_outside if crops else k.constant(0, i1)
             if self._op.method.data == "nearest":
-                element = ROUNDINGS[self._op.rounding_method.data](_functions(k), source)
+                element = ROUNDINGS[self._op.rounding_method.data](functions_of(k), source)
                 positions[place, 0], weights[place, 0] = self._clamped(element), 1.0
             else:
                 self._write_taps(k, place, source, positions, weights)
@@ -129,7 +128,7 @@ class _Axis:
     def _source(self, k: Kernel, at: Num) -> Num:
         """Emits the position in the data of an element of the result."""
         size, new_size = self._number(k, self._size), self._number(k, self._new_size)
-        axis = ResizedAxis(size, new_size, self._scale_factor(k), self._part, _functions(k))
+        axis = ResizedAxis(size, new_size, self._scale_factor(k), self._part, functions_of(k))
         return COORDINATES[self._op.coordinate_transformation_mode.data](axis, at)
 
     def _clamped(self, position: Num) -> Num:
@@ -173,7 +172,7 @@ class _Axis:
         """Emits the position and the weight of a tap."""
         position = source.unary(math.FloorOp) + (tap + self._first).to(f64)
         distance, alpha = (position - source) * self._stretch, self._op.cubic_alpha.value.data
-        own = weight(_functions(k), distance, self._op.method.data, alpha)
+        own = weight(functions_of(k), distance, self._op.method.data, alpha)
         if not self._op.exclude_outside.value.data:
             return position, own
         inside = (position >= 0) & (position < self._number(k, self._size))

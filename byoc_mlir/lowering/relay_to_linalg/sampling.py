@@ -13,14 +13,15 @@ from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay import vision as relay
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.dialects.relay.resampling import SampledAxis
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings, Read, dims
 from byoc_mlir.lowering.relay_to_linalg.image import rounded
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
+from byoc_mlir.lowering.relay_to_linalg.resampling import functions_of
 
 _BEYOND = 8
 """Distance from the data at which coordinates are clamped: more than the longest kernel."""
-_CUBIC_ALPHA = -0.75
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class _Tap:
     """Tap along one axis: its position, its weight, and a flag that is set if it is in the data."""
 
     place: Index
-    weight: Num | None
+    weight: Num | int
     inside: Num | None
 
 
@@ -43,79 +44,21 @@ def to_place(k: Kernel, value: Num, low: int, high: Size) -> Num:
     return k.select(above <= high, above, high).to(i64).to(INDEX)
 
 
-def _reflected(k: Kernel, x: Num, low: float, high: float) -> Num:
-    """Emits `x`, reflected at the borders until it is between them."""
-    length = high - low
-    if length == 0:
-        return k.like(low, x)
-    outside = k.select(x < low, low - x, x - high)
-    turns = (outside / length).unary(math.TruncOp)
-    rest = outside - turns * length
-    is_even = (turns - (turns / 2).unary(math.FloorOp) * 2).equals(0)
-    at_low, at_high = rest + low, high - rest
-    mirrored = k.select(
-        x < low, k.select(is_even, at_low, at_high), k.select(is_even, at_high, at_low)
-    )
-    return k.select((x < low) | (x > high), mirrored, x)
-
-
-def _weights(x: Num, method: str) -> list[Num | None]:
-    """Returns the weights of the adjacent elements; `x` is the distance from the element before."""
-    if method == "nearest":
-        return [None]
-    if method == "linear":
-        return [1 - x, x]
-    a = _CUBIC_ALPHA
-
-    def near(x: Num) -> Num:
-        return (x * (a + 2) - (a + 3)) * x * x + 1
-
-    def far(x: Num) -> Num:
-        return ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return [far(x + 1), near(x), near(1 - x), far(2 - x)]
-
-
-class _AxisTaps:
-    """Taps of a `grid_sample`, computed separately for each axis."""
-
-    def __init__(self, k: Kernel, op: relay.GridSampleOp, sizes: Sequence[int]):
-        self._k = k
-        self._sizes = sizes
-        self._method = op.method.data
-        self._padding = op.padding_mode.data
-        self._aligned = bool(op.align_corners.value.data)
-
-    def taps(self, coordinate: Num, axis: int) -> list[_Tap]:
-        """Returns the taps along `axis` for a coordinate in [-1, 1]."""
-        k, size = self._k, self._sizes[axis]
-        low, high = (0.0, size - 1.0) if self._aligned else (-0.5, size - 0.5)
-        if self._aligned:
-            x = (coordinate + 1) / 2 * (size - 1)
-        else:
-            x = ((coordinate + 1) * size - 1) / 2
-        if self._method == "nearest":
-            x = x.unary(math.RoundEvenOp)
-        if self._padding == "border" and self._method != "cubic":  # whose taps are moved
-            x = k.select((x < low) | (x > high), x.within(0, size - 1), x)
-        elif self._padding == "reflection":
-            x = _reflected(k, x, low, high)
-        base = x.unary(math.TruncOp if self._method == "nearest" else math.FloorOp)
-        first = -1 if self._method == "cubic" else 0
-        place = to_place(k, base, -_BEYOND, size + _BEYOND)
-        return [
-            self._tap(place + (first + number), weight, size, low, high)
-            for number, weight in enumerate(_weights(x - base, self._method))
-        ]
-
-    def _tap(self, place: Num, weight: Num | None, size: int, low: float, high: float) -> _Tap:
-        inside = None
-        if self._padding == "zeros":
-            inside = (place >= 0) & (place < size)
-        elif self._padding == "reflection":
-            mirrored = _reflected(self._k, place.to(f32), low, high)
-            place = to_place(self._k, mirrored.unary(math.TruncOp), 0, size - 1)
-        return _Tap(place.within(0, size - 1), weight, inside)
+def _taps(k: Kernel, axis: SampledAxis, x: Num, type_: Attribute) -> list[_Tap]:
+    """Returns the taps along an axis for a coordinate, with weights of a type."""
+    base = axis.base(x)
+    first = to_place(k, base, -_BEYOND, axis.size + _BEYOND)
+    taps: list[_Tap] = []
+    for number, weight in axis.weights(x - base).items():
+        place, inside = first + number, None
+        if axis.padding == "zeros":
+            inside = (place >= 0) & (place < axis.size)
+        elif axis.padding == "reflection":
+            mirrored = axis.mirrored(place.to(f32))
+            place = to_place(k, mirrored.unary(math.TruncOp), 0, axis.size - 1)
+        weight = weight.to(type_) if isinstance(weight, Num) else weight
+        taps.append(_Tap(place.within(0, axis.size - 1), weight, inside))
+    return taps
 
 
 def _interpolated(
@@ -136,7 +79,7 @@ def _interpolated(
         if tap.inside is not None:
             both = tap.inside if inside is None else inside & tap.inside
         part = _interpolated(k, data, [*leading, tap.place], axes[1:], type_, both)
-        part = part if tap.weight is None else part * tap.weight
+        part *= tap.weight
         total = part if total is None else total + part
     assert total is not None
     return total
@@ -149,38 +92,20 @@ def _lower_grid_sample(op: relay.GridSampleOp, b: LinalgBuilder) -> Sequence[SSA
     type_ = element if op.method.data == "nearest" else float_type(element)
     batches, channels, *sizes = data.sizes
     rank, coordinates = len(sizes), float_type(grid.type)
-    makers = _AxisTaps(k, op, tuple(map(operator.index, sizes)))
+    sampled = [op.sampled_axis(operator.index(size), functions_of(k)) for size in sizes]
     taps_of_axis = {"nearest": 1, "linear": 2, "cubic": 4}[op.method.data]
     cost = 20 * rank + channels * taps_of_axis**rank
     with k.loops([batches, *grid.sizes[1:-1]], cost=cost) as (n, *at):
         axes = [
-            makers.taps(grid[(n, *at, rank - 1 - axis)].to(coordinates), axis)
-            for axis in range(rank)
+            _taps(
+                k, axis, axis.coordinate(grid[(n, *at, rank - 1 - number)].to(coordinates)), type_
+            )
+            for number, axis in enumerate(sampled)
         ]
-        if type_ != coordinates and op.method.data != "nearest":
-            axes = [
-                [_Tap(t.place, t.weight and t.weight.to(type_), t.inside) for t in taps]
-                for taps in axes
-            ]
         with k.sequential([1, channels]) as (_, c):
             value = _interpolated(k, data, [n, c], axes, type_)
             k.outputs[0][(n, c, *at)] = rounded(value, element) if type_ != element else value
     return k.finish(b)
-
-
-def _bilinear(k: Kernel, y: Num, x: Num, sizes: Sequence[int]) -> list[list[_Tap]]:
-    """Returns the taps of a bilinear interpolation; elements outside of the data count as zero."""
-    axes: list[list[_Tap]] = []
-    for value, size in zip((y, x), sizes, strict=True):
-        base = value.unary(math.FloorOp)
-        place = to_place(k, base, -_BEYOND, size + _BEYOND)
-        rest = value - base
-        taps: list[_Tap] = []
-        for number, weight in enumerate((1 - rest, rest)):
-            at = place + number
-            taps.append(_Tap(at.within(0, size - 1), weight, (at >= 0) & (at < size)))
-        axes.append(taps)
-    return axes
 
 
 def _columns(op: relay.DeformableConv2DOp, b: LinalgBuilder) -> SSAValue:
@@ -209,7 +134,10 @@ def _columns(op: relay.DeformableConv2DOp, b: LinalgBuilder) -> SSAValue:
                 zip(places, steps, taps_at, spread, around, strict=False)
             )
         ]
-        axes = _bilinear(k, sampled[0], sampled[1], shape[2:])
+        axes = [
+            _taps(k, SampledAxis(size, functions=functions_of(k)), x, number)
+            for x, size in zip(sampled, shape[2:], strict=True)
+        ]
         mask = None
         if op.mask is not None:
             masks = k.inputs[2].reshaped(shape[0], groups, *kernel[2:], *result[2:])

@@ -11,31 +11,23 @@ from rich.table import Table
 
 from byoc_mlir.names import printable
 from byoc_mlir.progress import shown
-from byoc_mlir.tools.commands.common import (
-    add_json_argument,
-    add_model_arguments,
-    add_shape_argument,
-    open_model,
-    print_json,
-    random_inputs,
-    shapes_of,
-)
+from byoc_mlir.tools.commands import common
 from byoc_mlir.tools.options import at_least
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    add_model_arguments(parser)
-    add_shape_argument(parser)
+    common.add_model_arguments(parser)
+    common.add_shape_argument(parser)
     parser.add_argument("--runs", type=at_least(1), default=100)
     parser.add_argument("--warmup", type=at_least(0), default=10)
-    add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    with open_model(args) as executable:
-        inputs = random_inputs(executable.inputs, shapes_of(args))
+    with common.open_model(args) as executable:
+        inputs = common.random_inputs(executable.inputs, common.shapes_of(args))
         times: list[float] = []
         with shown("run"):
             for index in range(args.warmup + args.runs):
@@ -50,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         "max": np.max(times),
     }
     if args.json:
-        print_json(
+        common.print_json(
             {
                 "model": args.model,
                 "threads": executable.threads,

@@ -6,23 +6,17 @@ import argparse
 
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.progress import shown
-from byoc_mlir.tools.commands.common import (
-    add_json_argument,
-    add_model_argument,
-    add_shape_argument,
-    find_model,
-    shapes_of,
-)
+from byoc_mlir.tools.commands import common
 from byoc_mlir.tools.options import add_option_argument, limits_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    add_model_argument(parser)
-    add_shape_argument(parser)
+    common.add_model_argument(parser)
+    common.add_shape_argument(parser)
     add_option_argument(parser, "limits")
     parser.add_argument("--all", action="store_true", help="also list what can be compiled")
-    add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,10 +25,10 @@ def run(args: argparse.Namespace) -> int:
         check_model,  # slow, and the other commands do without
     )
 
-    path = find_model(args.model)
+    path = common.find_model(args.model)
     if path.suffix == ".mlir":
         raise InvalidModelError(f"{path} has no ONNX nodes; byoc check reads .onnx files")
     with shown("check"):
-        found = check_model(path, shapes_of(args), limits_of(args))
+        found = check_model(path, common.shapes_of(args), limits_of(args))
     print(found.to_json() if args.json else found.text(every=args.all))
     return 0 if found.is_supported else 1

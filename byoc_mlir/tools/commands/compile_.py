@@ -16,16 +16,7 @@ from byoc_mlir.errors import ExportError, InvalidInputError
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.program import ObjectCode
-from byoc_mlir.tools.commands.common import (
-    add_json_argument,
-    add_model_arguments,
-    add_row,
-    add_shape_argument,
-    compile_model,
-    print_json,
-    request_of,
-    shapes_of,
-)
+from byoc_mlir.tools.commands import common
 from byoc_mlir.tools.options import read_inputs
 
 _Shapes: TypeAlias = dict[str, Shape]
@@ -33,8 +24,8 @@ _Shapes: TypeAlias = dict[str, Shape]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    add_model_arguments(parser)
-    add_shape_argument(parser)
+    common.add_model_arguments(parser)
+    common.add_shape_argument(parser)
     parser.add_argument(
         "--time-passes",
         action="store_true",
@@ -70,19 +61,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="inputs by name: the model is run on them before it is written, which compiles the"
         " segments of one that is split",
     )
-    add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    shapes = shapes_of(args)
+    shapes = common.shapes_of(args)
     if args.triple is None:
         program, files = _compile_here(args, shapes)
     else:
         program, files = _cross_compile(args, shapes)
     times = program.report.pass_seconds if args.time_passes else program.report.compile_seconds
     if args.json:
-        print_json(
+        common.print_json(
             {
                 "seconds": dict(times),
                 **_sizes(program),
@@ -98,8 +89,8 @@ def run(args: argparse.Namespace) -> int:
     table.add_column("pass" if args.time_passes else "stage")
     table.add_column("seconds", justify="right")
     for name, seconds in times:
-        add_row(table, name, f"{seconds:.3f}")
-    add_row(table, "total", f"{sum(seconds for _, seconds in times):.3f}")
+        common.add_row(table, name, f"{seconds:.3f}")
+    common.add_row(table, "total", f"{sum(seconds for _, seconds in times):.3f}")
     console = Console()
     console.print(table)
     console.print(
@@ -112,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, list[Path]]:
     """Compiles for this machine; returns the program and the files that were written."""
     cache = False if args.time_passes or args.write_calibration else None
-    with compile_model(args, cache, dump_ir=args.dump_dir, load=False) as executable:
+    with common.compile_model(args, cache, dump_ir=args.dump_dir, load=False) as executable:
         if args.inputs:
             executable.run(read_inputs(args.inputs))
         elif shapes:
@@ -138,7 +129,7 @@ def _cross_compile(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, 
             "--write-calibration writes the calibration of this machine, and --triple names another"
             " machine; pass one of them"
         )
-    request = replace(request_of(args), dump_ir=args.dump_dir)
+    request = replace(common.request_of(args), dump_ir=args.dump_dir)
     program = program_for(request, args.triple, shapes or None)
     files: list[Path] = []
     if args.output:

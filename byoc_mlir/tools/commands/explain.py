@@ -5,30 +5,24 @@ from __future__ import annotations
 import argparse
 
 from byoc_mlir.progress import shown
-from byoc_mlir.tools.commands.common import (
-    add_json_argument,
-    add_model_arguments,
-    add_shape_argument,
-    request_of,
-    shapes_of,
-)
+from byoc_mlir.tools.commands import common
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    add_model_arguments(parser)
-    add_shape_argument(parser)
+    common.add_model_arguments(parser)
+    common.add_shape_argument(parser)
     subject = parser.add_mutually_exclusive_group(required=True)
     subject.add_argument("--node", metavar="NAME", help="an ONNX node, named as in `byoc report`")
     subject.add_argument("--pattern", metavar="NAME", help="a backend's pattern")
-    add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from byoc_mlir.compiler.debugging import explain  # slow, and the other commands do without
 
-    request, shapes = request_of(args), shapes_of(args)
+    request, shapes = common.request_of(args), common.shapes_of(args)
     with shown("explain"):
         if args.node is not None:
             found = explain.explain_node(request, args.node, shapes)

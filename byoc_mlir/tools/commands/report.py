@@ -10,35 +10,27 @@ from textwrap import wrap
 from byoc_mlir.names import printable
 from byoc_mlir.runtime.profile import WIDTH
 from byoc_mlir.runtime.report import RegionTimes, Report
-from byoc_mlir.tools.commands.common import (
-    add_annotate_argument,
-    add_json_argument,
-    add_model_arguments,
-    add_shape_argument,
-    annotate,
-    open_model,
-    shapes_of,
-)
+from byoc_mlir.tools.commands import common
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    add_model_arguments(parser)
-    add_shape_argument(parser)
+    common.add_model_arguments(parser)
+    common.add_shape_argument(parser)
     parser.add_argument(
         "--all", action="store_true", help="a line for each node, as wide as it takes"
     )
-    add_annotate_argument(parser)
-    add_json_argument(parser)
+    common.add_annotate_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    with open_model(args) as executable:
+    with common.open_model(args) as executable:
         if args.shape:
-            executable.warmup(shapes_of(args))
+            executable.warmup(common.shapes_of(args))
         report = executable.report()
-    annotate(args, report)
+    common.annotate(args, report)
     if args.json:
         print(report.to_json())
     else:

@@ -22,28 +22,20 @@ from byoc_mlir.progress import shown
 from byoc_mlir.runtime.device_array import on_host
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.verification import numbers
-from byoc_mlir.tools.commands.common import (
-    add_inputs_arguments,
-    add_json_argument,
-    add_model_arguments,
-    add_row,
-    inputs_of,
-    open_model,
-    print_json,
-)
+from byoc_mlir.tools.commands import common
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    add_model_arguments(parser)
-    add_inputs_arguments(parser)
+    common.add_model_arguments(parser)
+    common.add_inputs_arguments(parser)
     parser.add_argument("--output", metavar="FILE.npz", help="write the outputs there")
     parser.add_argument(
         "--compare",
         choices=get_args(Precision),
         help="also run in that precision, and show how far the outputs are from it",
     )
-    add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,8 +43,8 @@ def run(args: argparse.Namespace) -> int:
     if args.compare and args.model.endswith(".so"):
         raise InvalidInputError(f"{args.model} is compiled already, in the precision that it has")
     start = time.perf_counter()
-    with open_model(args, interpreter=True) as executable:
-        inputs = inputs_of(args, executable.inputs)
+    with common.open_model(args, interpreter=True) as executable:
+        inputs = common.inputs_of(args, executable.inputs)
         with shown("run"):
             outputs = executable.run(inputs)
             first = time.perf_counter() - start
@@ -61,12 +53,12 @@ def run(args: argparse.Namespace) -> int:
         report, outputs = executable.report(), on_host(outputs)
     apart: Mapping[str, Difference] = {}
     if args.compare:
-        with open_model(_changed(args, precision=args.compare)) as other:
+        with common.open_model(_changed(args, precision=args.compare)) as other:
             apart = differences_of(outputs, on_host(other.run(inputs)))
     if args.output:
         np.savez(args.output, allow_pickle=False, **outputs)
     if args.json:
-        print_json(
+        common.print_json(
             {
                 "report": json.loads(report.to_json()),
                 "outputs": {name: _described(array) for name, array in outputs.items()},
@@ -112,7 +104,9 @@ def difference_table(differences: Mapping[str, Difference], precision: str) -> T
     for column in ("output", "largest", "mean", "largest element"):
         table.add_column(column, justify="left" if column == "output" else "right")
     for name, found in differences.items():
-        add_row(table, name, *(f"{one:.3g}" for one in (found.largest, found.mean, found.scale)))
+        common.add_row(
+            table, name, *(f"{one:.3g}" for one in (found.largest, found.mean, found.scale))
+        )
     return table
 
 
@@ -139,7 +133,7 @@ def placement_table(report: Report) -> Table:
         key = (row.op_type, row.placement, row.composite, reason)
         groups[key] = groups.get(key, 0) + 1
     for (op_type, placement, composite, reason), count in groups.items():
-        add_row(table, op_type, placement, composite, str(count), reason)
+        common.add_row(table, op_type, placement, composite, str(count), reason)
     return table
 
 
@@ -148,7 +142,7 @@ def _answer_table(outputs: dict[str, Any]) -> Table:
     for column in ("output", "type", "largest elements (flat index: value)"):
         table.add_column(column)
     for name, array in outputs.items():
-        add_row(table, name, f"{array.dtype}{list(array.shape)}", _largest(array))
+        common.add_row(table, name, f"{array.dtype}{list(array.shape)}", _largest(array))
     return table
 
 

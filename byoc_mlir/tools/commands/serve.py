@@ -10,11 +10,7 @@ from typing import Any
 
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.names import printable
-from byoc_mlir.tools.commands.common import (
-    add_json_argument,
-    add_model_argument,
-    find_model,
-)
+from byoc_mlir.tools.commands import common
 from byoc_mlir.tools.options import add_option_argument, at_least, options_of
 
 _PATHS = ("v2/models/{name}", "v2/models/{name}/infer", "v2/health/ready", "metrics")
@@ -22,7 +18,7 @@ _PATHS = ("v2/models/{name}", "v2/models/{name}/infer", "v2/health/ready", "metr
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    add_model_argument(parser)
+    common.add_model_argument(parser)
     parser.add_argument("--name", help="of the model, in paths (default: that of the file)")
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
     parser.add_argument("--port", type=at_least(1), default=8000)
@@ -51,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seconds", type=at_least(1), default=120, help="until a request is answered"
     )
     add_option_argument(parser, "limits")
-    add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.port > 65535:
         raise InvalidInputError(f"--port is {args.port}, accepted are 1 to 65535")
-    path = find_model(args.model)
+    path = common.find_model(args.model)
     options = options_of(args)
     limits = ServingLimits(
         *(args.request_bytes, args.batch_rows, args.waiting, args.json_elements, args.seconds),

@@ -11,14 +11,7 @@ from rich.table import Table
 
 from byoc_mlir.calibration import write_calibration
 from byoc_mlir.compiler.calibration import calibration_of
-from byoc_mlir.tools.commands.common import (
-    add_json_argument,
-    add_model_arguments,
-    add_row,
-    print_json,
-    request_of,
-    seconds,
-)
+from byoc_mlir.tools.commands import common
 
 _SHOWN = 20
 """Maximum number of kernels in the table."""
@@ -26,10 +19,10 @@ _SHOWN = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    add_model_arguments(parser)
+    common.add_model_arguments(parser)
     parser.add_argument(
         "--seconds",
-        type=seconds,
+        type=common.seconds,
         default=60.0,
         help="of the processor, for all that is compiled and measured (default: 60)",
     )
@@ -39,18 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the calibration and the choices to FILE, for --calibration here or on equal"
         " machines",
     )
-    add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from byoc_mlir.compiler.tuning.tune import tune_model
 
-    tuning = tune_model(request_of(args), args.seconds)
+    tuning = tune_model(common.request_of(args), args.seconds)
     if args.write_calibration:
         write_calibration(calibration_of(None), args.write_calibration)
     if args.json:
-        print_json(dataclasses.asdict(tuning))
+        common.print_json(dataclasses.asdict(tuning))
         return 0
     console = Console(emoji=False)
     if tuning.reason:
@@ -70,5 +63,7 @@ def _table(kernels: Any) -> Table:
         table.add_column(column, justify="right" if "ms" in column else "left")
     for one in kernels:
         times = (one.milliseconds_before, one.milliseconds_after)
-        add_row(table, *(f"{time:.3f}" for time in times), one.before, one.after, one.problem)
+        common.add_row(
+            table, *(f"{time:.3f}" for time in times), one.before, one.after, one.problem
+        )
     return table

@@ -9,13 +9,7 @@ from typing import Any
 
 from byoc_mlir.progress import shown
 from byoc_mlir.runtime.verification import Verification
-from byoc_mlir.tools.commands.common import (
-    add_inputs_arguments,
-    add_json_argument,
-    add_model_arguments,
-    compile_model,
-    inputs_of,
-)
+from byoc_mlir.tools.commands import common
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_compared_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `byoc verify` that `byoc bisect` has too."""
-    add_model_arguments(parser)
-    add_inputs_arguments(parser)
+    common.add_model_arguments(parser)
+    common.add_inputs_arguments(parser)
     parser.add_argument(
         "--against",
         metavar="ORACLE",
@@ -46,14 +40,16 @@ def add_compared_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="write the smallest part that differs there: part.onnx, and part.npz with its inputs",
     )
-    add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand; 1 if an output differs."""
     options = options_of(args)
-    with compile_model(args) as executable, shown("verify"):
-        found = executable.verify(inputs_of(args, executable.inputs), **options, nodes=args.nodes)
+    with common.compile_model(args) as executable, shown("verify"):
+        found = executable.verify(
+            common.inputs_of(args, executable.inputs), **options, nodes=args.nodes
+        )
     print(found.to_json() if args.json else found)
     save_part(args, found)
     return 0 if found.agrees else 1

@@ -8,23 +8,14 @@ from tempfile import TemporaryDirectory
 
 from byoc_mlir.progress import shown
 from byoc_mlir.runtime import Executable
-from byoc_mlir.tools.commands.common import (
-    add_json_argument,
-    add_model_arguments,
-    add_shape_argument,
-    compile_model,
-    open_model,
-    print_json,
-    random_inputs,
-    shapes_of,
-)
+from byoc_mlir.tools.commands import common
 from byoc_mlir.tools.options import at_least
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    add_model_arguments(parser)
-    add_shape_argument(parser)
+    common.add_model_arguments(parser)
+    common.add_shape_argument(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -44,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare each node with an oracle, so that nodes can be coloured by error",
     )
-    add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,31 +44,31 @@ def run(args: argparse.Namespace) -> int:
         text = _loaded_page(args) if args.model.endswith(".so") else _page(args, Path(folder))
     size = args.output.write_bytes(text.encode())
     if args.json:
-        print_json({"file": str(args.output), "bytes": size})
+        common.print_json({"file": str(args.output), "bytes": size})
     else:
         print(f"wrote {args.output}, {size / 1e6:.1f} MB; open it in a browser")
     return 0
 
 
 def _page(args: argparse.Namespace, dump: Path) -> str:
-    with compile_model(args, profile=args.profile, dump_ir=dump) as executable:
+    with common.compile_model(args, profile=args.profile, dump_ir=dump) as executable:
         return _drawn(args, executable, dump)
 
 
 def _loaded_page(args: argparse.Namespace) -> str:
     """Returns the page of a compiled file, which has no IR."""
-    with open_model(args) as executable:
+    with common.open_model(args) as executable:
         return _drawn(args, executable, None)
 
 
 def _drawn(args: argparse.Namespace, executable: Executable, dump: Path | None) -> str:
     profile = verification = None
     if args.profile or args.verify:
-        inputs = random_inputs(executable.inputs, shapes_of(args))
+        inputs = common.random_inputs(executable.inputs, common.shapes_of(args))
         profile = executable.profile(inputs, args.runs) if args.profile else None
         verification = executable.verify(inputs, nodes=True) if args.verify else None
     elif args.shape:
-        executable.warmup(shapes_of(args))
+        executable.warmup(common.shapes_of(args))
     return executable.report().to_html(
         Path(args.model).stem, profile=profile, verification=verification, dump=dump
     )

@@ -18,13 +18,7 @@ from byoc_mlir.backends.dnnl.codegen.region_code import RegionFunctions, create_
 from byoc_mlir.backends.dnnl.codegen.run import add_run
 from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT, slot_layout
 from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT, Slots, in_table
-from byoc_mlir.backends.dnnl.library.calls import (
-    Argument,
-    Attributes,
-    Descriptors,
-    MemoryDescriptor,
-    PostOp,
-)
+from byoc_mlir.backends.dnnl.library import calls
 from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.onednn import constants
@@ -63,14 +57,14 @@ def emit(
     )
 
 
-def _number_runs(program: RegionProgram) -> dict[Descriptors, int]:
+def _number_runs(program: RegionProgram) -> dict[calls.Descriptors, int]:
     """Appends the descriptors of every array with consecutive numbers; returns the number of each
     array's first descriptor.
     """
-    runs: dict[Descriptors, int] = {}
+    runs: dict[calls.Descriptors, int] = {}
     for created in program.primitives.items:
         for argument in created.call.arguments:
-            if isinstance(argument, Descriptors) and argument not in runs:
+            if isinstance(argument, calls.Descriptors) and argument not in runs:
                 runs[argument] = len(program.descriptors.items)
                 for item in argument.items:
                     program.descriptors.append(item)
@@ -130,7 +124,7 @@ def add_close(code: RegionFunctions) -> None:
     function.finish()
 
 
-def add_load(code: RegionFunctions, runs: dict[Descriptors, int]) -> None:
+def add_load(code: RegionFunctions, runs: dict[calls.Descriptors, int]) -> None:
     """Adds `R_load`, which creates descriptors, attributes, primitives and constants.
 
     A constant is packed if its primitive requests that.
@@ -142,7 +136,7 @@ def add_load(code: RegionFunctions, runs: dict[Descriptors, int]) -> None:
 
 
 class _Load:
-    def __init__(self, code: RegionFunctions, runs: dict[Descriptors, int]):
+    def __init__(self, code: RegionFunctions, runs: dict[calls.Descriptors, int]):
         self._code, self._program, self._layout = code, code.program, code.layout
         self._function = code.module.function(code.name("load"), (POINTER,))
         (self._state,) = self._function.parameters
@@ -195,7 +189,7 @@ class _Load:
         function.check(function.call("dnnl_engine_create", slot, kind, index))
         create_stream(function, state, function.slot(state, LOAD_STREAM_SLOT))
 
-    def _create_attributes(self, slot: SSAValue, attributes: Attributes) -> None:
+    def _create_attributes(self, slot: SSAValue, attributes: calls.Attributes) -> None:
         function = self._function
         function.check(function.call("dnnl_primitive_attr_create", slot))
         created = function.load(slot, POINTER)
@@ -218,14 +212,14 @@ class _Load:
         function.check(function.call("dnnl_primitive_attr_set_post_ops", created, chain))
         function.check(function.call("dnnl_post_ops_destroy", chain))
 
-    def _append(self, chain: SSAValue, post_op: PostOp) -> SSAValue:
+    def _append(self, chain: SSAValue, post_op: calls.PostOp) -> SSAValue:
         call = post_op.call
         values = map(self._value, call.arguments)
         return self._function.call(call.function, chain, *values)
 
-    def _value(self, argument: Argument) -> SSAValue:
+    def _value(self, argument: calls.Argument) -> SSAValue:
         """Returns the value of a post-op's argument."""
-        if isinstance(argument, MemoryDescriptor):
+        if isinstance(argument, calls.MemoryDescriptor):
             return self._function.pointer(self._state, self._slots.descriptors[argument])
         if isinstance(argument, float):
             return self._function.real(argument)

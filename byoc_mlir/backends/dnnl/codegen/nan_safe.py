@@ -16,21 +16,13 @@ from functools import cache, partial
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f64, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated, on_result
 from byoc_mlir.backends.dnnl.codegen.special_values import (
     WINDOW_AXES,
     add_max_of_windows,
     add_spread_nan,
 )
-from byoc_mlir.backends.dnnl.dialect import (
-    BatchNormalizationOp,
-    EltwiseAttr,
-    EltwiseOp,
-    PoolingOp,
-    SoftmaxOp,
-    layout_of,
-)
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import element_bytes
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Types, data_type_of
@@ -57,17 +49,17 @@ def nan_safe(op: Operation) -> NanSafe | None:
     """Returns the NaN-safe form of an op, or `None` if the op needs none."""
     if any(data_type_of(value) not in _FLOATS for value in (*op.operands, *op.results)):
         return None
-    if isinstance(op, SoftmaxOp):
+    if isinstance(op, dnnl.SoftmaxOp):
         return _softmax(op)
-    if isinstance(op, PoolingOp) and op.algorithm.data == "max" and not op.post_ops:
+    if isinstance(op, dnnl.PoolingOp) and op.algorithm.data == "max" and not op.post_ops:
         return _max_pooling(op)
-    if isinstance(op, BatchNormalizationOp) and op.relu.value.data:
-        return _without(op, EltwiseAttr.of("relu"), {"relu": IntegerAttr(0, i1)})
-    if isinstance(op, EltwiseOp) and not op.post_ops:
-        function = EltwiseAttr(op.algorithm, op.alpha, op.beta)
+    if isinstance(op, dnnl.BatchNormalizationOp) and op.relu.value.data:
+        return _without(op, dnnl.EltwiseAttr.of("relu"), {"relu": IntegerAttr(0, i1)})
+    if isinstance(op, dnnl.EltwiseOp) and not op.post_ops:
+        function = dnnl.EltwiseAttr(op.algorithm, op.alpha, op.beta)
         copied = {"algorithm": StringAttr("linear"), "alpha": FloatAttr(1.0, f64)}
         return _without(op, function, {**copied, "beta": FloatAttr(0.0, f64)})
-    if isinstance(op, PostOpsOp) and op.post_ops:
+    if isinstance(op, dnnl.PostOpsOp) and op.post_ops:
         *others, last = op.post_ops
         return _without(op, last, {"post_ops": ArrayAttr(others)})
     return None
@@ -77,13 +69,13 @@ def _without(
     op: Operation, function: Attribute, changes: Mapping[str, Attribute]
 ) -> NanSafe | None:
     """Returns the NaN-safe form of an op: the op with changed properties, then `function`."""
-    if not isinstance(function, EltwiseAttr):
+    if not isinstance(function, dnnl.EltwiseAttr):
         return None
     algorithm, parameters = function.algorithm.data, (function.alpha, function.beta)
     alpha, beta = (one.value.data for one in parameters)
     if algorithm not in _FORMULAS or (algorithm == "relu" and alpha != 0):
         return None
-    operand = Types(layout_of).operand(Arg.DST, op.results[0])
+    operand = Types(dnnl.layout_of).operand(Arg.DST, op.results[0])
     element = tensor_type(op.results[0]).element_type
     size = element_bytes(operand.descriptor.data_type)
     elements = operand.descriptor.byte_size // size  # with padding, which stays as it is
@@ -93,11 +85,11 @@ def _without(
     return NanSafe(_changed(op, changes), code, (operand,))
 
 
-def _softmax(op: SoftmaxOp) -> NanSafe:
+def _softmax(op: dnnl.SoftmaxOp) -> NanSafe:
     """Returns a softmax that writes NaN to a whole vector with a NaN, as ONNX does and oneDNN does
     not.
     """
-    layout, axis, shape = layout_of(op.output), op.axis.value.data, shape_of(op.output)
+    layout, axis, shape = dnnl.layout_of(op.output), op.axis.value.data, shape_of(op.output)
     order, blocks = layouts.order(layout), dict(layouts.blocks(layout))
     sizes = layouts.padded(shape, layout)
     block = blocks.pop(axis, 1)
@@ -105,22 +97,22 @@ def _softmax(op: SoftmaxOp) -> NanSafe:
     between = [size for one, size in blocks.items() if one not in inner]
     inside = math.prod((*(sizes[one] for one in inner), *between))
     outside = math.prod(sizes) // (inside * sizes[axis])
-    operands = (Types(layout_of).operand(Arg.DST, op.output),)
+    operands = (Types(dnnl.layout_of).operand(Arg.DST, op.output),)
     add = partial(add_spread_nan, element=tensor_type(op.output).element_type)
     code = Generated(add, (outside, shape[axis], sizes[axis], inside, block))
     return NanSafe(_changed(op, {}), code, operands)
 
 
-def _max_pooling(op: PoolingOp) -> NanSafe | None:
+def _max_pooling(op: dnnl.PoolingOp) -> NanSafe | None:
     """Returns a max pooling that returns NaN for windows with a NaN, where oneDNN returns another
     element.
 
     Windows that contain only padding keep oneDNN's result, the type's minimum.
     """
-    source, layout = shape_of(op.primary[0]), layout_of(op.output)
+    source, layout = shape_of(op.primary[0]), dnnl.layout_of(op.output)
     spatial, order = tuple(range(2, len(source))), layouts.order(layout)
     at = order.index(2)
-    if layout_of(op.primary[0]) != layout or order[at : at + len(spatial)] != spatial:
+    if dnnl.layout_of(op.primary[0]) != layout or order[at : at + len(spatial)] != spatial:
         return None
     sizes = layouts.padded(source, layout)
     inner = math.prod(sizes[one] for one in order[at + len(spatial) :])
@@ -137,7 +129,7 @@ def _max_pooling(op: PoolingOp) -> NanSafe | None:
     words = [word for axis in axes for word in axis]
     missing = [1, 1, 1, 1, 1, 0] * (WINDOW_AXES - len(spatial))
     images = sizes[0] * sizes[1] // inner
-    types = Types(layout_of)
+    types = Types(dnnl.layout_of)
     operands = (types.operand(Arg.SRC, op.primary[0]), types.operand(Arg.DST, op.output))
     add = partial(add_max_of_windows, element=tensor_type(op.output).element_type)
     code = Generated(add, (images, inner, *missing, *words))

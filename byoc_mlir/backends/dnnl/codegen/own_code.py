@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.codegen.own_arguments import read_addresses
-from byoc_mlir.backends.dnnl.dialect import (
-    ActivationOp,
-    ConvertOp,
-    ConvolutionOp,
-    ExecutedOp,
-    LookupOp,
-    NormalizedConcatOp,
-    QuantizedConvolutionOp,
-    layout_of,
-)
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library.calls import element_bytes
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Types
@@ -61,7 +52,7 @@ class Generated:
 class OwnCode:
     """Built-in code of an op. Its arguments are the scratchpad, the weights, then the operands."""
 
-    op: ExecutedOp
+    op: dnnl.ExecutedOp
     implementation: str
     """Name of the implementation in the report."""
     code: Generated
@@ -71,29 +62,29 @@ class OwnCode:
     """Function that packs the weights; `None` without weights."""
 
 
-def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
+def own_code(op: dnnl.ExecutedOp, threads: int) -> OwnCode | None:
     """Returns the built-in code of an op on `threads` threads.
 
     Returns `None` if a primitive computes the op.
     """
-    if isinstance(op, ActivationOp):
+    if isinstance(op, dnnl.ActivationOp):
         return _activation(op)
-    if isinstance(op, LookupOp):
+    if isinstance(op, dnnl.LookupOp):
         return _lookup(op)
-    if isinstance(op, NormalizedConcatOp):
+    if isinstance(op, dnnl.NormalizedConcatOp):
         return _normalized_concat(op)
-    if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
+    if isinstance(op, dnnl.QuantizedConvolutionOp) and is_ours(op):
         return _quantized_convolution(op, threads)
-    if isinstance(op, ConvertOp):
+    if isinstance(op, dnnl.ConvertOp):
         return _conversion(op)
-    kernel = planned(op, layout_of) if isinstance(op, ConvolutionOp) else None
-    if kernel is None or not isinstance(op, ConvolutionOp):
+    kernel = planned(op, dnnl.layout_of) if isinstance(op, dnnl.ConvolutionOp) else None
+    if kernel is None or not isinstance(op, dnnl.ConvolutionOp):
         return None
     return _convolution(op, kernel, threads)
 
 
-def _activation(op: ActivationOp) -> OwnCode:
-    operand = Types(layout_of).operand(Arg.DST, op.output)
+def _activation(op: dnnl.ActivationOp) -> OwnCode:
+    operand = Types(dnnl.layout_of).operand(Arg.DST, op.output)
     element = tensor_type(op.output).element_type
     size = element_bytes(operand.descriptor.data_type)
     elements = operand.descriptor.byte_size // size  # with padding, which stays 0
@@ -101,8 +92,8 @@ def _activation(op: ActivationOp) -> OwnCode:
     return OwnCode(op, f"loop:{op.algorithm.data}", code, (operand,))
 
 
-def _lookup(op: LookupOp) -> OwnCode:
-    types = Types(layout_of)
+def _lookup(op: dnnl.LookupOp) -> OwnCode:
+    types = Types(dnnl.layout_of)
     given = ((Arg.SRC, op.source), (Arg.WEIGHTS, op.table), (Arg.DST, op.output))
     operands = tuple(types.operand(argument, value) for argument, value in given)
     code = lookup_code(math.prod(shape_of(op.output)), Cpu.host().features)
@@ -110,9 +101,12 @@ def _lookup(op: LookupOp) -> OwnCode:
     return OwnCode(op, "lookup", Generated(add, code.numbers), operands)
 
 
-def _normalized_concat(op: NormalizedConcatOp) -> OwnCode:
+def _normalized_concat(op: dnnl.NormalizedConcatOp) -> OwnCode:
     join = join_of(op)
-    operands = (*_normalized(op.factors, op.sources), Types(layout_of).operand(Arg.DST, op.output))
+    operands = (
+        *_normalized(op.factors, op.sources),
+        Types(dnnl.layout_of).operand(Arg.DST, op.output),
+    )
     code = join.code()
     add = partial(_add_call, code=code, slots=(*join.slots, Slot.RESULT))
     return OwnCode(op, "loop:normalized_concat", Generated(add, code.numbers), operands)
@@ -120,13 +114,13 @@ def _normalized_concat(op: NormalizedConcatOp) -> OwnCode:
 
 def _normalized(factors: SSAValue, sources: Sequence[SSAValue]) -> tuple[Operand, ...]:
     """Returns the operands of a normalised concatenation, in the order of its slots."""
-    types = Types(layout_of)
+    types = Types(dnnl.layout_of)
     numbered = enumerate(sources, Arg.MULTIPLE_SRC)
     parts = (types.operand(argument, value) for argument, value in numbered)
     return types.operand(Arg.SCALE, factors), *parts
 
 
-def _conversion(op: ConvertOp) -> OwnCode | None:
+def _conversion(op: dnnl.ConvertOp) -> OwnCode | None:
     """Returns the built-in code of a conversion, or `None` if a primitive computes it.
 
     Raises:
@@ -134,7 +128,7 @@ def _conversion(op: ConvertOp) -> OwnCode | None:
     """
     if op.algorithm.data == "direct":
         return None
-    code, types = interleaving(op, layout_of), Types(layout_of)
+    code, types = interleaving(op, dnnl.layout_of), Types(dnnl.layout_of)
     if code is None:
         raise CompilationError(
             f"{op.name}: algorithm is '{op.algorithm.data}', found {op.source.type} to"
@@ -146,13 +140,13 @@ def _conversion(op: ConvertOp) -> OwnCode | None:
     return OwnCode(op, op.algorithm.data, Generated(add, code.numbers), operands)
 
 
-def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
+def _quantized_convolution(op: dnnl.QuantizedConvolutionOp, threads: int) -> OwnCode:
     from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import (
         packed,
         planned_integer_kernel,
     )
 
-    kernel, types = planned_integer_kernel(op, layout_of), Types(layout_of)
+    kernel, types = planned_integer_kernel(op, dnnl.layout_of), Types(dnnl.layout_of)
     given = (
         (Arg.SRC, op.arguments[0]),
         (Arg.DST, op.output),
@@ -167,14 +161,14 @@ def on_result(code: KernelCode) -> Generated:
     return Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.numbers)
 
 
-def _convolution(op: ConvolutionOp, kernel: ConvolutionKernel, threads: int) -> OwnCode:
+def _convolution(op: dnnl.ConvolutionOp, kernel: ConvolutionKernel, threads: int) -> OwnCode:
     weights = op.weights.owner
     assert isinstance(weights, ConstantOp)
     return _by_kernel(op, kernel, _operands(op), partial(kernel.packed, weights.weight), threads)
 
 
 def _by_kernel(
-    op: ExecutedOp,
+    op: dnnl.ExecutedOp,
     kernel: ConvolutionKernel | Kernel,
     operands: tuple[Operand, ...],
     pack: Callable[[], Weight],
@@ -191,8 +185,8 @@ def _by_kernel(
     return OwnCode(op, implementation, call, operands, workspace, pack)
 
 
-def _operands(op: ConvolutionOp) -> tuple[Operand, ...]:
-    types = Types(layout_of)
+def _operands(op: dnnl.ConvolutionOp) -> tuple[Operand, ...]:
+    types = Types(dnnl.layout_of)
     given = (
         (Arg.SRC, op.arguments[0]),
         (Arg.DST, op.output),

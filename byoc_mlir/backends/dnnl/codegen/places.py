@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import WORKSPACE
-from byoc_mlir.backends.dnnl.dialect import ExecutedOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.primitives.shared_memory import offset_in_root, root
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints
@@ -71,7 +71,7 @@ def places_of(func: FuncOp) -> dict[SSAValue, Place]:
     for op in block.ops:
         if isinstance(op, ConstantOp):
             places[op.output] = Stored(op)
-        elif isinstance(op, ExecutedOp) and op.offsets is not None:
+        elif isinstance(op, dnnl.ExecutedOp) and op.offsets is not None:
             starts = zip(op.results, ints(op.offsets), strict=True)
             places |= {
                 root(result): Workspace(start - offset_in_root(result))

@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.base import OpDetail
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated, OwnCode
 from byoc_mlir.backends.dnnl.codegen.places import (
     Place,
@@ -21,18 +22,7 @@ from byoc_mlir.backends.dnnl.codegen.places import (
 )
 from byoc_mlir.backends.dnnl.codegen.selection import Instead, SelectedPrimitive, select
 from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
-from byoc_mlir.backends.dnnl.dialect import (
-    ConvolutionOp,
-    ExecutedOp,
-    QuantizedConvolutionOp,
-    layout_of,
-)
-from byoc_mlir.backends.dnnl.library.calls import (
-    Attributes,
-    Binary,
-    MemoryDescriptor,
-    PrimitiveCall,
-)
+from byoc_mlir.backends.dnnl.library import calls
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, data_type_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
@@ -105,7 +95,7 @@ class MemoryRef:
 class CreatedPrimitive:
     """Primitive, with its planned scratchpad and its number of threads."""
 
-    call: PrimitiveCall
+    call: calls.PrimitiveCall
     scratchpad_bytes: int
     threads: int | None
 
@@ -146,8 +136,10 @@ class RegionProgram:
     """All objects and executions of a region's code, in order."""
 
     workspace_bytes: int = 0
-    descriptors: Numbered[MemoryDescriptor] = field(default_factory=Numbered[MemoryDescriptor])
-    attributes: Numbered[Attributes] = field(default_factory=Numbered[Attributes])
+    descriptors: Numbered[calls.MemoryDescriptor] = field(
+        default_factory=Numbered[calls.MemoryDescriptor]
+    )
+    attributes: Numbered[calls.Attributes] = field(default_factory=Numbered[calls.Attributes])
     primitives: Numbered[CreatedPrimitive] = field(default_factory=Numbered[CreatedPrimitive])
     constants: Numbered[ConstantMemory] = field(default_factory=Numbered[ConstantMemory])
     packed: list[PackedMemory] = field(default_factory=list[PackedMemory])
@@ -169,7 +161,9 @@ def make_program(func: FuncOp, threads: int) -> RegionProgram:
         CompilationError: oneDNN has no implementation for one of the ops, or the passes did not
           run as they do in `pipeline`.
     """
-    found = [_selected(op, threads) for op in func.body.block.ops if isinstance(op, ExecutedOp)]
+    found = [
+        _selected(op, threads) for op in func.body.block.ops if isinstance(op, dnnl.ExecutedOp)
+    ]
     floats = tuple(_floats(value) for value in func.body.block.args)
     program = RegionProgram(workspace_bytes(func), input_floats=floats)
     maker = _Maker(program, places_of(func))
@@ -184,7 +178,7 @@ def _floats(value: SSAValue) -> NonFiniteCheck:
     return NonFiniteCheck(count, tensor_type(value).element_type)
 
 
-def _selected(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
+def _selected(op: dnnl.ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
     """Selects the implementation of an op; fails unless the passes recorded the same one."""
     found = select(op, threads)
     expected = "nothing" if op.implementation is None else op.implementation.data
@@ -245,12 +239,12 @@ class _Maker:
         if found.packed is not None:
             weights = found.packed()
             data_type = _PACKED_TYPES[weights.data.dtype.name]
-            stored = MemoryDescriptor.plain(weights.data.shape, data_type)
+            stored = calls.MemoryDescriptor.plain(weights.data.shape, data_type)
             arguments.append((Arg.WEIGHTS, self._constant(weights, stored)))
         arguments += [(one.argument, self._memory(one)) for one in found.operands]
         return Execution(found.code, tuple(arguments), found.op.own_threads)
 
-    def _scratchpad(self, op: ExecutedOp, size: int) -> MemoryRef:
+    def _scratchpad(self, op: dnnl.ExecutedOp, size: int) -> MemoryRef:
         planned, offset = op.scratchpad_bytes, op.scratchpad_offset
         if planned is None or offset is None or size > planned.value.data:
             raise CompilationError(
@@ -258,17 +252,17 @@ class _Maker:
                 f" {0 if planned is None else planned.value.data}; run the passes"
                 " select-dnnl-primitives and place-dnnl-buffers with the threads of a run"
             )
-        descriptor = MemoryDescriptor.plain((size,), DataType.U8)
+        descriptor = calls.MemoryDescriptor.plain((size,), DataType.U8)
         return self._context_memory(descriptor, Workspace(offset.value.data))
 
-    def _number_arguments(self, call: PrimitiveCall) -> None:
+    def _number_arguments(self, call: calls.PrimitiveCall) -> None:
         for argument in call.arguments:
-            if isinstance(argument, MemoryDescriptor):
+            if isinstance(argument, calls.MemoryDescriptor):
                 self.program.descriptors.number(argument)
-            elif isinstance(argument, Attributes):
+            elif isinstance(argument, calls.Attributes):
                 self.program.attributes.number(argument)
                 for post_op in argument.post_ops:
-                    if isinstance(post_op, Binary):
+                    if isinstance(post_op, calls.Binary):
                         self.program.descriptors.number(post_op.other)
 
     def _argument(self, operand: Operand, number: int, found: SelectedPrimitive) -> MemoryRef:
@@ -289,7 +283,7 @@ class _Maker:
             return self._constant(_weight(place.constant), operand.descriptor)
         return self._context_memory(operand.descriptor, place)
 
-    def _constant(self, weight: Weight, descriptor: MemoryDescriptor) -> MemoryRef:
+    def _constant(self, weight: Weight, descriptor: calls.MemoryDescriptor) -> MemoryRef:
         self.program.weights[weight.digest] = weight
         constant = ConstantMemory(weight, self.program.descriptors.number(descriptor))
         return MemoryRef("constant", self.program.constants.number(constant))
@@ -307,7 +301,7 @@ class _Maker:
         packers[index] = descriptor
         return index
 
-    def _context_memory(self, descriptor: MemoryDescriptor, place: Place) -> MemoryRef:
+    def _context_memory(self, descriptor: calls.MemoryDescriptor, place: Place) -> MemoryRef:
         number = self.program.descriptors.number(descriptor)
         memory = ContextMemory(number, place)
         return MemoryRef("context", self.program.memories.number(memory))
@@ -320,8 +314,11 @@ def _weight(op: ConstantOp) -> Weight:
 def _detail(found: SelectedPrimitive | OwnCode) -> OpDetail:
     implementation, latency = found.implementation, found.op.milliseconds
     milliseconds = None if latency is None else latency.value.data
-    layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")
+    layout, is_slow = dnnl.layout_of(found.op.results[0]), implementation.startswith("ref")
     note = f"{layout}, a reference implementation, slow" if is_slow else layout
-    if isinstance(found.op, ConvolutionOp | QuantizedConvolutionOp) and found.op.too_large:
+    if (
+        isinstance(found.op, dnnl.ConvolutionOp | dnnl.QuantizedConvolutionOp)
+        and found.op.too_large
+    ):
         note += f", weights of {found.op.too_large.data} would be too large"
     return OpDetail(node_names(found.op), implementation, milliseconds, note, is_slow)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.codegen.nan_safe import NanSafe, nan_safe
 from byoc_mlir.backends.dnnl.codegen.own_code import OwnCode, own_code
-from byoc_mlir.backends.dnnl.dialect import ExecutedOp
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import Argument, MemoryDescriptor
 from byoc_mlir.backends.dnnl.library.objects import descriptor as described_by
 from byoc_mlir.backends.dnnl.library.objects import find
+from byoc_mlir.backends.dnnl.partition.reference_code import reference_name
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive, Operand
 from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 from byoc_mlir.dialects.locations import node_names
@@ -31,7 +32,7 @@ class Instead:
 class SelectedPrimitive:
     """Op with its primitive and the implementation that oneDNN chooses for it."""
 
-    op: ExecutedOp
+    op: dnnl.ExecutedOp
     primitive: DescribedPrimitive
     descriptor: PrimitiveDescriptor
     instead: Instead | None = None
@@ -48,14 +49,15 @@ class SelectedPrimitive:
         return self.descriptor.implementation
 
 
-def select(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
+def select(op: dnnl.ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
     """Selects the implementation of an op, for the layouts of its types and its algorithm.
 
     Args:
         threads: the OpenMP threads of ops that run on all threads.
 
     Raises:
-        CompilationError: oneDNN has no implementation.
+        CompilationError: oneDNN has no implementation but its reference code, so the host is
+            faster.
     """
     threads = op.own_threads or threads
     own = own_code(op, threads)
@@ -65,14 +67,18 @@ def select(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
     assert described is not None
     with openmp_threads(threads):
         descriptor = find(described.call)
-        if descriptor is None:
+        name = reference_name(described)
+        if descriptor is None or name is not None:
             nodes = ", ".join(node_names(op)) or op.name
-            raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
+            raise CompilationError(
+                f"oneDNN has only reference code ({name}) for {nodes}, which is slower than the"
+                " host"
+            )
         primitive_, descriptor = _pinned(described, descriptor)
     return SelectedPrimitive(op, primitive_, descriptor, _instead(op, threads))
 
 
-def _instead(op: ExecutedOp, threads: int) -> Instead | None:
+def _instead(op: dnnl.ExecutedOp, threads: int) -> Instead | None:
     found = nan_safe(op)
     if found is None:
         return None

@@ -10,15 +10,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.library.calls import (
-    NULL,
-    Argument,
-    Attributes,
-    Descriptors,
-    MemoryDescriptor,
-    Size,
-    Special,
-)
+from byoc_mlir.backends.dnnl.library import calls
 from byoc_mlir.kernels.builder import FunctionBuilder
 
 ENGINE_SLOT = 0
@@ -32,9 +24,9 @@ MAX_DIMS = 12
 class Slots:
     """State slots of descriptors and attributes, for the arguments of calls."""
 
-    descriptors: dict[MemoryDescriptor, int]
-    runs: dict[Descriptors, int]
-    attributes: dict[Attributes, int]
+    descriptors: dict[calls.MemoryDescriptor, int]
+    runs: dict[calls.Descriptors, int]
+    attributes: dict[calls.Attributes, int]
 
 
 @dataclass(frozen=True)
@@ -51,29 +43,29 @@ Read: TypeAlias = Callable[[Cursor], SSAValue]
 """Function that generates code that reads an argument."""
 
 
-def in_table(argument: Argument, slots: Slots) -> tuple[Sequence[int], Read]:
+def in_table(argument: calls.Argument, slots: Slots) -> tuple[Sequence[int], Read]:
     """Returns the words that stand for an argument, and a generator of code that reads them.
 
     The code is the same for all arguments of a type, including `None`, a null pointer with slot 0.
     So all calls of one kind share their code.
     """
-    if argument is NULL:
+    if argument is calls.NULL:
         return [], lambda at: at.function.null()
-    if isinstance(argument, Special):
+    if isinstance(argument, calls.Special):
         return [], lambda at: at.function.pointer(at.state, ENGINE_SLOT)
     if argument is None:
         return [0], _held
-    if isinstance(argument, MemoryDescriptor):
+    if isinstance(argument, calls.MemoryDescriptor):
         return [slots.descriptors[argument]], _held
-    if isinstance(argument, Attributes):
+    if isinstance(argument, calls.Attributes):
         return [slots.attributes[argument]], _held
-    if isinstance(argument, Descriptors):
+    if isinstance(argument, calls.Descriptors):
         return [slots.runs[argument]], lambda at: at.function.slot(
             at.state, at.function.word(at.table, at.word)
         )
     if isinstance(argument, tuple):
         return padded_dims(argument), lambda at: at.function.slot(at.table, at.word)
-    if isinstance(argument, Size):
+    if isinstance(argument, calls.Size):
         return [argument.value], lambda at: at.function.word(at.table, at.word)
     if isinstance(argument, float):
         bits = int.from_bytes(struct.pack("<f", argument), "little")

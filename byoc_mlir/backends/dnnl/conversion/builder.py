@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import PermuteOp, ReorderOp, SliceOp, ViewOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.dialect.base import like
 from byoc_mlir.backends.dnnl.partition.activations import Reader
 from byoc_mlir.dialects.relay import ConstantOp
@@ -66,19 +66,21 @@ class Builder:
         """Adds a view of the same memory with another shape."""
         if shape_of(value) == tuple(shape):
             return value
-        return self.add(ViewOp(self.row_major(value), result_types=[like(value, shape)]))
+        return self.add(dnnl.ViewOp(self.row_major(value), result_types=[like(value, shape)]))
 
     def slice(self, value: SSAValue, begin: Sequence[int], sizes: Sequence[int]) -> SSAValue:
         """Adds a view of a part of the memory, from the element `begin` on, of shape `sizes`."""
         if shape_of(value) == tuple(sizes):
             return value
         source = self.row_major(value)
-        return self.add(SliceOp(source, begin=list(begin), result_types=[like(value, sizes)]))
+        return self.add(dnnl.SliceOp(source, begin=list(begin), result_types=[like(value, sizes)]))
 
     def row_major(self, value: SSAValue) -> SSAValue:
         """Returns the tensor in the row-major layout; adds a reorder if it is permuted."""
         plain = like(value, shape_of(value))
-        return value if value.type == plain else self.add(ReorderOp(value, result_types=[plain]))
+        return (
+            value if value.type == plain else self.add(dnnl.ReorderOp(value, result_types=[plain]))
+        )
 
     def add_return(self, op: Operation) -> None:
         """Appends the terminator."""
@@ -86,17 +88,17 @@ class Builder:
 
     def root(self, value: SSAValue) -> SSAValue:
         """Returns the value that owns the memory of a view."""
-        while isinstance(value.owner, ViewOp | PermuteOp):
+        while isinstance(value.owner, dnnl.ViewOp | dnnl.PermuteOp):
             value = value.owner.source
         return value
 
     def is_computed(self, value: SSAValue) -> bool:
         """True if a primitive writes the value, so that it can be written to any memory."""
-        return not isinstance(value.owner, Block | ConstantOp | SliceOp)
+        return not isinstance(value.owner, Block | ConstantOp | dnnl.SliceOp)
 
     def copy(self, value: SSAValue) -> SSAValue:
         """Adds a copy of the tensor."""
-        return self.add(ReorderOp(value, result_types=[like(value, shape_of(value))]))
+        return self.add(dnnl.ReorderOp(value, result_types=[like(value, shape_of(value))]))
 
     def expanded(self, value: SSAValue, rank: int) -> SSAValue:
         """Adds a view with leading dimensions of 1, up to the given rank."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Step
 from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops, take_bias
-from byoc_mlir.backends.dnnl.dialect import MatmulOp
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.nn import DenseOp
 from byoc_mlir.dialects.relay.nn import MatmulOp as RelayMatmulOp
@@ -49,7 +49,7 @@ def matmul(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAVal
         *post.operands,
     ]
     return builder.add(
-        MatmulOp(
+        dnnl.MatmulOp(
             operands,
             transpose_a=op.transpose_a,
             transpose_b=op.transpose_b,
@@ -83,7 +83,7 @@ def _rows_times_matrix(
         *([builder.expanded(bias, 2)] if bias else []),
         *post.operands,
     ]
-    product = MatmulOp(
+    product = dnnl.MatmulOp(
         operands,
         transpose_b=transpose_b,
         post_ops=post.attributes,

@@ -6,28 +6,14 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import PerChannel, PostOpChain, Step
 from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops
-from byoc_mlir.backends.dnnl.dialect import (
-    BatchNormalizationOp,
-    BinaryOp,
-    ConcatOp,
-    ConvertOp,
-    EltwiseOp,
-    LayerNormalizationOp,
-    LrnOp,
-    PermuteOp,
-    PixelShuffleOp,
-    ShuffleOp,
-    SoftmaxOp,
-    layout_of,
-)
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.partition.activations import Activation
-from byoc_mlir.backends.dnnl.partition.channel_shuffle import ChannelShuffle
 from byoc_mlir.backends.dnnl.partition.layer_norm import LayerNorm
-from byoc_mlir.backends.dnnl.partition.pixel_shuffle import PixelShuffle
+from byoc_mlir.backends.dnnl.partition.shuffles import ChannelShuffle, PixelShuffle
 from byoc_mlir.dialects.relay import RelayOp, nn, reduce, transform
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.elementwise import CastOp
@@ -37,14 +23,14 @@ def softmax(builder: Builder, op: reduce.SoftmaxLikeOp) -> SSAValue:
     """Builds `dnnl.softmax`, for softmax or log-softmax."""
     algorithm = "log" if isinstance(op, reduce.LogSoftmaxOp) else "accurate"
     return builder.add(
-        SoftmaxOp(builder.value(op.data), algorithm=algorithm, axis=op.positive_axis)
+        dnnl.SoftmaxOp(builder.value(op.data), algorithm=algorithm, axis=op.positive_axis)
     )
 
 
 def lrn(builder: Builder, op: nn.LrnOp) -> SSAValue:
     """Builds `dnnl.lrn`."""
     return builder.add(
-        LrnOp(builder.value(op.data), size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias)
+        dnnl.LrnOp(builder.value(op.data), size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias)
     )
 
 
@@ -56,38 +42,39 @@ def batch_norm(builder: Builder, op: nn.BatchNormOp, steps: Sequence[Step]) -> S
     assert not steps or steps == (Activation("relu", op.output),)
     operands = (op.data, op.moving_mean, op.moving_var, op.gamma, op.beta)
     values = [builder.value(operand) for operand in operands]
-    return builder.add(BatchNormalizationOp(*values, epsilon=op.epsilon, relu=bool(steps)))
+    return builder.add(dnnl.BatchNormalizationOp(*values, epsilon=op.epsilon, relu=bool(steps)))
 
 
 def layer_norm(builder: Builder, op: nn.LayerNormOp) -> SSAValue:
     """Builds `dnnl.layer_normalization`."""
     values = [builder.value(operand) for operand in (op.data, op.gamma, op.beta)]
-    return builder.add(LayerNormalizationOp(*values, epsilon=op.epsilon))
+    return builder.add(dnnl.LayerNormalizationOp(*values, epsilon=op.epsilon))
 
 
 def written_out_layer_norm(builder: Builder, norm: LayerNorm) -> SSAValue:
     """Builds `dnnl.layer_normalization` for the decomposed form that exporters write."""
     values = [builder.value(value) for value in (norm.data, norm.gamma, norm.beta)]
-    return builder.add(LayerNormalizationOp(*values, epsilon=norm.epsilon))
+    return builder.add(dnnl.LayerNormalizationOp(*values, epsilon=norm.epsilon))
 
 
-def channel_shuffle(builder: Builder, shuffle: ChannelShuffle) -> SSAValue:
-    """Builds `dnnl.shuffle`.
+def shuffle(builder: Builder, moved: ChannelShuffle | PixelShuffle) -> SSAValue:
+    """Builds `dnnl.pixel_shuffle` or `dnnl.shuffle`.
 
-    Its attribute is the size of the groups; ONNX models have the number of groups.
+    The attribute of `dnnl.shuffle` is the size of the groups; ONNX models have the number of
+    groups.
     """
-    size = shape_of(shuffle.data)[1] // shuffle.groups
-    return builder.add(ShuffleOp(builder.value(shuffle.data), axis=1, group_size=size))
-
-
-def pixel_shuffle(builder: Builder, shuffle: PixelShuffle) -> SSAValue:
-    """Builds `dnnl.pixel_shuffle`."""
-    return builder.add(PixelShuffleOp(builder.value(shuffle.data), block=list(shuffle.block)))
+    data = builder.value(moved.data)
+    if isinstance(moved, PixelShuffle):
+        return builder.add(dnnl.PixelShuffleOp(data, block=list(moved.block)))
+    size = shape_of(moved.data)[1] // moved.groups
+    return builder.add(dnnl.ShuffleOp(data, axis=1, group_size=size))
 
 
 def concatenate(builder: Builder, op: transform.ConcatenateOp) -> SSAValue:
     """Builds `dnnl.concat`."""
-    return builder.add(ConcatOp([builder.value(value) for value in op.data], axis=op.positive_axis))
+    return builder.add(
+        dnnl.ConcatOp([builder.value(value) for value in op.data], axis=op.positive_axis)
+    )
 
 
 def view(builder: Builder, op: RelayOp) -> SSAValue:
@@ -97,7 +84,7 @@ def view(builder: Builder, op: RelayOp) -> SSAValue:
 
 def convert(builder: Builder, op: CastOp) -> SSAValue:
     """Builds `dnnl.convert`."""
-    return builder.add(ConvertOp(builder.value(op.data), element=op.dtype))
+    return builder.add(dnnl.ConvertOp(builder.value(op.data), element=op.dtype))
 
 
 def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:
@@ -106,9 +93,9 @@ def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:
     A permuted tensor is copied before it is permuted again, unless that makes it row-major.
     """
     value, axes = builder.value(op.data), ints(op.axes)
-    if layouts.permuted(layout_of(value), axes) != layouts.plain(len(axes)):
+    if layouts.permuted(dnnl.layout_of(value), axes) != layouts.plain(len(axes)):
         value = builder.row_major(value)
-    return builder.add(PermuteOp.of(value, axes))
+    return builder.add(dnnl.PermuteOp.of(value, axes))
 
 
 def split(builder: Builder, op: transform.SplitOp) -> None:
@@ -130,7 +117,7 @@ def elementwise(builder: Builder, chain: PostOpChain) -> SSAValue:
     post = post_ops(builder, rest, rank)
     if isinstance(first, Activation):
         return builder.add(
-            EltwiseOp(
+            dnnl.EltwiseOp(
                 [source, *post.operands],
                 algorithm=first.algorithm,
                 alpha=first.alpha,
@@ -143,5 +130,7 @@ def elementwise(builder: Builder, chain: PostOpChain) -> SSAValue:
     else:
         other, algorithm = builder.expanded(builder.value(first.other), rank), first.algorithm
     return builder.add(
-        BinaryOp([source, other, *post.operands], algorithm=algorithm, post_ops=post.attributes)
+        dnnl.BinaryOp(
+            [source, other, *post.operands], algorithm=algorithm, post_ops=post.attributes
+        )
     )

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import PerChannel, Step
-from byoc_mlir.backends.dnnl.dialect import BinaryAttr, EltwiseAttr
 from byoc_mlir.backends.dnnl.partition.activations import Activation
 from byoc_mlir.dialects.relay.base import shape_of
 
@@ -59,13 +59,13 @@ def post_ops(
     operands: list[SSAValue] = []
     for step in steps:
         if isinstance(step, Activation):
-            attributes.append(EltwiseAttr.of(step.algorithm, step.alpha, step.beta))
+            attributes.append(dnnl.EltwiseAttr.of(step.algorithm, step.alpha, step.beta))
             continue
         if isinstance(step, PerChannel):
-            attributes.append(BinaryAttr.of("add"))
+            attributes.append(dnnl.BinaryAttr.of("add"))
             operand = builder.channels(builder.value(step.bias), rank, step.axis)
         else:
-            attributes.append(BinaryAttr.of(step.algorithm))
+            attributes.append(dnnl.BinaryAttr.of(step.algorithm))
             operand = builder.expanded(builder.value(step.other), rank)
         operands.append(reshape(operand))
     return PostOps(ArrayAttr(attributes), tuple(operands))

@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, i32
 from xdsl.ir import Attribute, SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.matrix import rows
 from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
@@ -15,15 +16,6 @@ from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     QuantizedConvolution,
     QuantizedProduct,
     QuantizedSum,
-)
-from byoc_mlir.backends.dnnl.dialect import (
-    BinaryAttr,
-    ConvertOp,
-    EltwiseAttr,
-    LookupOp,
-    QuantizedAddOp,
-    QuantizedConvolutionOp,
-    QuantizedMatmulOp,
 )
 from byoc_mlir.backends.dnnl.partition.saturation import saturates
 from byoc_mlir.dialects.relay import ConstantOp, qnn
@@ -44,7 +36,7 @@ def quantized(builder: Builder, found: Quantized) -> SSAValue:
 
 def lookup(builder: Builder, op: qnn.LookupOp) -> SSAValue:
     """Builds `dnnl.lookup`."""
-    return builder.add(LookupOp(builder.value(op.data), builder.value(op.table)))
+    return builder.add(dnnl.LookupOp(builder.value(op.data), builder.value(op.table)))
 
 
 def requantized(builder: Builder, op: qnn.RequantizeOp) -> SSAValue:
@@ -53,7 +45,9 @@ def requantized(builder: Builder, op: qnn.RequantizeOp) -> SSAValue:
     parameters = [builder.reader.array(value) for value in op.operands[1:]]
     every = np.arange(256, dtype=np.uint8).view(dtype)
     (table,) = evaluate_op(op, [every, *(one for one in parameters if one is not None)])
-    return builder.add(LookupOp(builder.value(op.data), builder.add(ConstantOp.of("table", table))))
+    return builder.add(
+        dnnl.LookupOp(builder.value(op.data), builder.add(ConstantOp.of("table", table)))
+    )
 
 
 def _product(builder: Builder, found: QuantizedProduct) -> SSAValue:
@@ -62,7 +56,7 @@ def _product(builder: Builder, found: QuantizedProduct) -> SSAValue:
     bias = builder.add(ConstantOp.of("bias", found.bias.reshape(1, -1)))
     post_ops = [] if zero_point is None else _limits(found.limits, found.element, zero_point)
     product = builder.add(
-        QuantizedMatmulOp(
+        dnnl.QuantizedMatmulOp(
             [
                 builder.view(builder.value(op.data), rows(shape_of(op.data))),
                 *(weights, bias, _scales(builder, found), _zero_point(builder, op)),
@@ -91,7 +85,7 @@ def _zero_point(builder: Builder, op: qnn.DenseOp) -> SSAValue:
     if known is not None:
         return _number(builder, int(known))
     given = builder.view(builder.value(op.data_zero_point), (1,))
-    return builder.add(ConvertOp(given, element=i32))
+    return builder.add(dnnl.ConvertOp(given, element=i32))
 
 
 def _number(builder: Builder, value: int) -> SSAValue:
@@ -114,10 +108,10 @@ def _convolution(builder: Builder, found: QuantizedConvolution) -> SSAValue:
     added = [] if residual is None else [builder.value(residual.value)]
     after: list[Attribute] = []
     if residual is not None:
-        linear = EltwiseAttr.of("linear", residual.factor, residual.shift)
-        after += [EltwiseAttr.of("clip", *residual.limits), BinaryAttr.of("add"), linear]
+        linear = dnnl.EltwiseAttr.of("linear", residual.factor, residual.shift)
+        after += [dnnl.EltwiseAttr.of("clip", *residual.limits), dnnl.BinaryAttr.of("add"), linear]
     return builder.add(
-        QuantizedConvolutionOp(
+        dnnl.QuantizedConvolutionOp(
             [builder.value(found.data), *constants, *added],
             strides=list(ints(op.strides)),
             padding=list(ints(op.padding)),
@@ -134,10 +128,10 @@ def _sum(builder: Builder, found: QuantizedSum) -> SSAValue:
     scales = [
         builder.add(ConstantOp.of("scale", np.array([scale], np.float32))) for scale in found.scales
     ]
-    shift = [EltwiseAttr.of("linear", 1.0, found.shift)] if found.shift else []
+    shift = [dnnl.EltwiseAttr.of("linear", 1.0, found.shift)] if found.shift else []
     limits = _limits(found.limits, found.element, 0)
     return builder.add(
-        QuantizedAddOp(
+        dnnl.QuantizedAddOp(
             [builder.value(found.op.lhs), builder.value(found.op.rhs), *scales],
             post_ops=ArrayAttr([*shift, *limits]),
             element=found.element,
@@ -159,5 +153,5 @@ def _limits(
     if (low, high) == (range_.min, range_.max):
         return []
     if low == zero_point and high == range_.max:
-        return [EltwiseAttr.of("relu")]
-    return [EltwiseAttr.of("clip", float(low - zero_point), float(high - zero_point))]
+        return [dnnl.EltwiseAttr.of("relu")]
+    return [dnnl.EltwiseAttr.of("clip", float(low - zero_point), float(high - zero_point))]

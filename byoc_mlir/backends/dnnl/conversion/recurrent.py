@@ -7,9 +7,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
-from byoc_mlir.backends.dnnl.dialect import ConcatOp, GruOp, LstmOp, PermuteOp
-from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
 from byoc_mlir.backends.dnnl.partition.recurrent_layer import RecurrentLayer, is_zero
 from byoc_mlir.dialects import relay
 from byoc_mlir.dialects.relay import recurrent as relay_recurrent
@@ -48,11 +47,11 @@ def recurrent_layer(
     ]
 
 
-def _op(layer: RecurrentLayer, operands: Sequence[SSAValue], direction: str) -> RecurrentOp:
+def _op(layer: RecurrentLayer, operands: Sequence[SSAValue], direction: str) -> dnnl.RecurrentOp:
     if isinstance(layer.op, relay_recurrent.LstmOp):
-        return LstmOp(operands, direction=direction)
+        return dnnl.LstmOp(operands, direction=direction)
     linear = layer.op.linear_before_reset
-    return GruOp(operands, direction=direction, linear_before_reset=linear)
+    return dnnl.GruOp(operands, direction=direction, linear_before_reset=linear)
 
 
 def _operands(builder: Builder, layer: RecurrentLayer, direction: int) -> list[SSAValue]:
@@ -136,14 +135,14 @@ def _outputs(builder: Builder, values: Sequence[SSAValue]) -> SSAValue:
     """Joins the hidden states `[T, N, H]` of each direction to `[T, D, N, H]`."""
     steps, batch, hidden = shape_of(values[0])
     directions = len(values)
-    whole = values[0] if directions == 1 else builder.add(ConcatOp(values, axis=2))
+    whole = values[0] if directions == 1 else builder.add(dnnl.ConcatOp(values, axis=2))
     if directions == 1 or batch == 1:
         return builder.view(whole, (steps, directions, batch, hidden))
     split = builder.view(whole, (steps, batch, directions, hidden))
-    return builder.add(PermuteOp.of(split, (0, 2, 1, 3)))
+    return builder.add(dnnl.PermuteOp.of(split, (0, 2, 1, 3)))
 
 
 def _last_states(builder: Builder, values: Sequence[SSAValue]) -> SSAValue:
     """Joins `[1, 1, N, H]` of each direction to `[D, N, H]`."""
-    whole = values[0] if len(values) == 1 else builder.add(ConcatOp(values, axis=0))
+    whole = values[0] if len(values) == 1 else builder.add(dnnl.ConcatOp(values, axis=0))
     return builder.view(whole, (len(values), *shape_of(whole)[2:]))

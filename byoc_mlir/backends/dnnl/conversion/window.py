@@ -7,17 +7,10 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Step
 from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops, take_bias
-from byoc_mlir.backends.dnnl.dialect import (
-    ConvolutionOp,
-    DeconvolutionOp,
-    EltwiseAttr,
-    MatmulOp,
-    PoolingOp,
-    ResamplingOp,
-)
 from byoc_mlir.dialects.relay import pool, window
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.image import ResizeOp
@@ -34,7 +27,7 @@ def convolution(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> S
     post = post_ops(builder, rest, rank)
     operands = [builder.value(op.data), builder.value(op.weight), *_given(bias), *post.operands]
     return builder.add(
-        ConvolutionOp(
+        dnnl.ConvolutionOp(
             operands,
             strides=op.strides,
             padding=op.padding,
@@ -66,7 +59,7 @@ def _product(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> SSAV
     row = [] if bias is None else [builder.expanded(bias, 2)]
     operands = [flat(builder.value(op.data)), flat(builder.value(op.weight)), *row, *post.operands]
     element = builder.element(op.data)
-    product = MatmulOp(operands, transpose_b=True, post_ops=post.attributes, element=element)
+    product = dnnl.MatmulOp(operands, transpose_b=True, post_ops=post.attributes, element=element)
     return builder.view(builder.add(product), shape_of(op.output))
 
 
@@ -81,7 +74,7 @@ def deconvolution(builder: Builder, op: window.ConvTransposeOp, steps: Sequence[
     ]
     operands = [builder.value(op.data), builder.value(op.weight), *_given(bias), *post.operands]
     return builder.add(
-        DeconvolutionOp(
+        dnnl.DeconvolutionOp(
             operands,
             strides=op.strides,
             padding=[*padding[:spatial], *ends],
@@ -114,7 +107,7 @@ def pooling(builder: Builder, op: pool.PoolOp) -> SSAValue:
         for axis in range(spatial)
     ]
     return builder.add(
-        PoolingOp(
+        dnnl.PoolingOp(
             [builder.value(op.data)],
             algorithm=algorithm,
             kernel=list(kernel),
@@ -133,7 +126,7 @@ def _requantised(builder: Builder, op: pool.PoolOp | pool.GlobalPoolOp) -> Array
     known = [builder.reader.array(value) for value in op.operands[1:]]
     before, zero, after, result_zero = (float(one) for one in known if one is not None)
     scale = before / after
-    change = EltwiseAttr.of("linear", scale, result_zero - zero * scale)
+    change = dnnl.EltwiseAttr.of("linear", scale, result_zero - zero * scale)
     is_same = (scale, result_zero) == (1, zero)
     return ArrayAttr([] if is_same else [change])
 
@@ -146,7 +139,7 @@ def global_pooling(builder: Builder, op: pool.GlobalPoolOp) -> SSAValue:
 def resampling(builder: Builder, op: ResizeOp) -> SSAValue:
     """Builds `dnnl.resampling`."""
     size = list(shape_of(op.output)[2:])
-    return builder.add(ResamplingOp(builder.value(op.data), algorithm=op.method, size=size))
+    return builder.add(dnnl.ResamplingOp(builder.value(op.data), algorithm=op.method, size=size))
 
 
 def spatial_reduction(builder: Builder, op: MeanOp | MaxOp) -> SSAValue:
@@ -160,7 +153,7 @@ def _whole_pooling(
 ) -> SSAValue:
     sizes = list(shape_of(data)[2:])
     return builder.add(
-        PoolingOp(
+        dnnl.PoolingOp(
             [builder.value(data)],
             algorithm="max" if is_maximum else "avg_exclude_padding",
             kernel=sizes,

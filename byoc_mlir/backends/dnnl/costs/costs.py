@@ -13,20 +13,10 @@ from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.costs.estimates import estimated_milliseconds
 from byoc_mlir.backends.dnnl.costs.measured import measured_milliseconds
-from byoc_mlir.backends.dnnl.dialect import (
-    ActivationOp,
-    ConcatOp,
-    ConvertOp,
-    ConvolutionOp,
-    ExecutedOp,
-    LookupOp,
-    NormalizedConcatOp,
-    QuantizedConvolutionOp,
-    layout_of,
-)
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.objects import find
@@ -88,11 +78,11 @@ class Costs:
         self._engine = engine()
         self._choices = choices or Choices()
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
-        self._equal: dict[Hashable, ConvolutionOp] = {}
+        self._equal: dict[Hashable, dnnl.ConvolutionOp] = {}
         """First one of equal convolutions."""
-        self._first: dict[ConvolutionOp, ConvolutionOp] = {}
+        self._first: dict[dnnl.ConvolutionOp, dnnl.ConvolutionOp] = {}
         """First one of the convolutions that are equal to a convolution."""
-        self._convolutions: dict[tuple[ConvolutionOp, tuple[str, ...]], Sequence[Cost]] = {}
+        self._convolutions: dict[tuple[dnnl.ConvolutionOp, tuple[str, ...]], Sequence[Cost]] = {}
         """Costs of equal convolutions by the layouts of their operands and results."""
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
@@ -111,38 +101,38 @@ class Costs:
         The layouts are those of the op's types, and the algorithm is the one that the op names. If
         a pass has recorded the latency, returns it.
         """
-        if isinstance(op, ExecutedOp) and op.milliseconds is not None:
+        if isinstance(op, dnnl.ExecutedOp) and op.milliseconds is not None:
             return op.milliseconds.value.data
-        if isinstance(op, ActivationOp):
+        if isinstance(op, dnnl.ActivationOp):
             return activation_milliseconds(op)
-        if isinstance(op, NormalizedConcatOp):
+        if isinstance(op, dnnl.NormalizedConcatOp):
             return join_of(op).milliseconds(self._engine.threads)
-        offers = self.offers(op, layout_of)
-        if isinstance(op, ConvolutionOp | ConvertOp):
+        offers = self.offers(op, dnnl.layout_of)
+        if isinstance(op, dnnl.ConvolutionOp | dnnl.ConvertOp):
             offers = [one for one in offers if one.algorithm == op.algorithm.data] or offers
         return min(offers).milliseconds
 
     def offers(self, op: Operation, layout: LayoutOf) -> Sequence[Cost]:
         """Returns the cost of an op with each algorithm that supports it."""
-        if isinstance(op, ConvolutionOp):
+        if isinstance(op, dnnl.ConvolutionOp):
             return self._convolution(op, layout)
-        if isinstance(op, LookupOp):
+        if isinstance(op, dnnl.LookupOp):
             return [Cost(_lookup_milliseconds(op, layout))]
-        if isinstance(op, ConcatOp) and can_join(op, layout):
+        if isinstance(op, dnnl.ConcatOp) and can_join(op, layout):
             return [Cost(0.0)]
-        if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
+        if isinstance(op, dnnl.QuantizedConvolutionOp) and is_ours(op):
             return self._by_our_integer_kernels(op, layout)
         described = primitive(op, layout)
         assert described is not None
-        if isinstance(op, QuantizedConvolutionOp):
+        if isinstance(op, dnnl.QuantizedConvolutionOp):
             direct = self._described(described, "direct")
             return [direct, *self._channels_apart(op, layout, direct.milliseconds)]
-        if isinstance(op, ConvertOp):
+        if isinstance(op, dnnl.ConvertOp):
             direct = self._described(described, "direct")
             return [direct, *self._interleaved(op, layout, direct.milliseconds)]
         return [self._described(described)]
 
-    def _interleaved(self, op: ConvertOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
+    def _interleaved(self, op: dnnl.ConvertOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
         """Yields the cost of a conversion with the built-in kernel, if the estimated gain justifies
         it.
 
@@ -156,7 +146,7 @@ class Costs:
         if milliseconds < accepted:
             yield Cost(milliseconds, INTERLEAVE)
 
-    def _convolution(self, op: ConvolutionOp, layout: LayoutOf) -> Sequence[Cost]:
+    def _convolution(self, op: dnnl.ConvolutionOp, layout: LayoutOf) -> Sequence[Cost]:
         """Returns the cost of a convolution with each algorithm that supports it."""
         if op not in self._first:
             self._first[op] = self._equal.setdefault(_costed(op), op)
@@ -165,7 +155,7 @@ class Costs:
             self._convolutions[key] = self._by_algorithm(op, layout)
         return self._convolutions[key]
 
-    def _by_algorithm(self, op: ConvolutionOp, layout: LayoutOf) -> Sequence[Cost]:
+    def _by_algorithm(self, op: dnnl.ConvolutionOp, layout: LayoutOf) -> Sequence[Cost]:
         """Returns the cost of a convolution by each algorithm that may compute it."""
         described = primitive(op, layout)
         assert described is not None
@@ -176,7 +166,7 @@ class Costs:
         own = self._by_our_kernels(op, layout, direct.milliseconds)
         return [direct, *self._by_the_librarys_winograd(op, described), *own]
 
-    def _asked_for(self, op: ConvolutionOp, layout: LayoutOf, direct: Cost) -> Cost:
+    def _asked_for(self, op: dnnl.ConvolutionOp, layout: LayoutOf, direct: Cost) -> Cost:
         """Returns the cost with the requested algorithm, or a penalty if it does not support the
         convolution.
         """
@@ -187,7 +177,7 @@ class Costs:
         return direct if wanted == "direct" else Cost(direct.milliseconds, wanted)
 
     def _by_the_librarys_winograd(
-        self, op: ConvolutionOp, described: DescribedPrimitive
+        self, op: dnnl.ConvolutionOp, described: DescribedPrimitive
     ) -> Iterator[Cost]:
         is_wanted = self._choices.winograd == MEASURED
         if is_wanted and self._engine.has_avx512 and shape_of(op.weights)[2:] == (3, 3):
@@ -206,7 +196,9 @@ class Costs:
         )
         return replace(cost, milliseconds=cost.milliseconds + reading)
 
-    def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
+    def _by_our_kernels(
+        self, op: dnnl.ConvolutionOp, layout: LayoutOf, direct: float
+    ) -> Iterator[Cost]:
         """Yields the costs of built-in kernels whose estimated gain justifies them."""
         kernels = list(candidates(op, layout))
         if not kernels:
@@ -223,7 +215,7 @@ class Costs:
                 yield Cost(milliseconds, kernel.name, weight_bytes=size)
 
     def _channels_apart(
-        self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float
+        self, op: dnnl.QuantizedConvolutionOp, layout: LayoutOf, direct: float
     ) -> Iterator[Cost]:
         """Yields the cost of the built-in depthwise kernel, if its estimated gain justifies it."""
         from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import integer_kernels
@@ -239,7 +231,7 @@ class Costs:
                     yield Cost(milliseconds, kernel.name, weight_bytes=kernel.weight_bytes)
 
     def _by_our_integer_kernels(
-        self, op: QuantizedConvolutionOp, layout: LayoutOf
+        self, op: dnnl.QuantizedConvolutionOp, layout: LayoutOf
     ) -> Sequence[Cost]:
         from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import integer_kernels
         from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
@@ -294,20 +286,20 @@ class Costs:
         return self._estimated(described, descriptor) if measured is None else measured
 
 
-def _costed(op: ConvolutionOp) -> Hashable:
+def _costed(op: dnnl.ConvolutionOp) -> Hashable:
     """Returns a key of all that the costs of a convolution depend on, but for layouts."""
     types = tuple(value.type for value in (*op.operands, op.output))
     weights = type(op.weights.owner), is_packable(op.weights)
     return op.parent, types, weights, tuple(op.properties.items())
 
 
-def activation_milliseconds(op: ActivationOp) -> float:
+def activation_milliseconds(op: dnnl.ActivationOp) -> float:
     """Estimates the time of an activation by the built-in kernel on one thread."""
     known = calibration(ActivationCalibration).numbers()
     return math.prod(shape_of(op.output)) / known[op.algorithm.data]
 
 
-def _lookup_milliseconds(op: LookupOp, layout: LayoutOf) -> float:
+def _lookup_milliseconds(op: dnnl.LookupOp, layout: LayoutOf) -> float:
     """Estimates the time of a lookup.
 
     A layout with padding is impossible: padding must stay zero, and the table may map zero to

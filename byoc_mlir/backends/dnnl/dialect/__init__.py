@@ -27,7 +27,15 @@ from byoc_mlir.backends.dnnl.dialect import (
     window,
 )
 from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr
-from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, ExecutedOp, layout_of, with_layout
+from byoc_mlir.backends.dnnl.dialect.base import (
+    DnnlOp,
+    ExecutedOp,
+    LikeSourceOp,
+    PostOpsOp,
+    ProductOp,
+    layout_of,
+    with_layout,
+)
 from byoc_mlir.backends.dnnl.dialect.elementwise import ActivationOp, BinaryOp, EltwiseOp
 from byoc_mlir.backends.dnnl.dialect.matrix import InnerProductOp, MatmulOp
 from byoc_mlir.backends.dnnl.dialect.memory import (
@@ -54,12 +62,14 @@ from byoc_mlir.backends.dnnl.dialect.quantized import (
     QuantizedConvolutionOp,
     QuantizedMatmulOp,
 )
-from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp
+from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp, RecurrentOp
 from byoc_mlir.backends.dnnl.dialect.window import (
     ConvolutionOp,
     DeconvolutionOp,
     PoolingOp,
     ResamplingOp,
+    WeightedWindowOp,
+    WindowOp,
 )
 from byoc_mlir.dialects.operations import operations_in
 
@@ -82,6 +92,7 @@ __all__ = [
     "JoinOp",
     "LayerNormalizationOp",
     "LayoutAttr",
+    "LikeSourceOp",
     "LookupOp",
     "LrnOp",
     "LstmOp",
@@ -90,9 +101,12 @@ __all__ = [
     "PermuteOp",
     "PixelShuffleOp",
     "PoolingOp",
+    "PostOpsOp",
+    "ProductOp",
     "QuantizedAddOp",
     "QuantizedConvolutionOp",
     "QuantizedMatmulOp",
+    "RecurrentOp",
     "ReorderOp",
     "ResamplingOp",
     "ShuffleOp",
@@ -100,6 +114,8 @@ __all__ = [
     "SoftmaxOp",
     "SumAttr",
     "ViewOp",
+    "WeightedWindowOp",
+    "WindowOp",
     "layout_of",
     "with_layout",
 ]

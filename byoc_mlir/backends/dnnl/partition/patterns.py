@@ -20,12 +20,7 @@ from byoc_mlir.backends.dnnl.partition.accepted_tensors import (
     unsupported_types,
 )
 from byoc_mlir.backends.dnnl.partition.activations import Reader
-from byoc_mlir.backends.dnnl.partition.channel_shuffle import (
-    channel_shuffle_pattern,
-    read_channel_shuffle,
-)
 from byoc_mlir.backends.dnnl.partition.layer_norm import layer_norm_pattern, read_layer_norm
-from byoc_mlir.backends.dnnl.partition.pixel_shuffle import read_pixel_shuffle
 from byoc_mlir.backends.dnnl.partition.quantized_patterns import quantized_patterns
 from byoc_mlir.backends.dnnl.partition.recurrent_layer import (
     gru_pattern,
@@ -33,6 +28,12 @@ from byoc_mlir.backends.dnnl.partition.recurrent_layer import (
     read_recurrent_layer,
 )
 from byoc_mlir.backends.dnnl.partition.rules import op_rules
+from byoc_mlir.backends.dnnl.partition.shuffles import (
+    ChannelShuffle,
+    PixelShuffle,
+    read_shuffle,
+    shuffle_pattern,
+)
 from byoc_mlir.backends.dnnl.partition.trial import slow_here
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
@@ -180,8 +181,8 @@ def patterns(*, has_all_products: bool = False) -> Sequence[CompositePattern]:
         *quantized_patterns(has_all_products=has_all_products),
         CompositePattern(BATCH_NORM_RELU, _batch_norm_relu(), _check_batch_norm),
         CompositePattern("dnnl.layer_norm", layer_norm_pattern(), _check_layer_norm),
-        CompositePattern("dnnl.channel_shuffle", channel_shuffle_pattern(), _check_shuffle),
-        CompositePattern("dnnl.pixel_shuffle", channel_shuffle_pattern(), _check_pixels),
+        CompositePattern("dnnl.channel_shuffle", shuffle_pattern(), _check_shuffle),
+        CompositePattern("dnnl.pixel_shuffle", shuffle_pattern(), _check_pixels),
     )
 
 
@@ -196,7 +197,7 @@ def _check_batch_norm(match: Match) -> str | None:
 
 
 def _check_shuffle(match: Match) -> str | None:
-    if read_channel_shuffle(Reader(), match.results[0]) is None:
+    if not isinstance(read_shuffle(Reader(), match.results[0]), ChannelShuffle):
         return "the shapes and axes do not make it a shuffle of channels"
     return unsupported_but_bytes(match.root)
 
@@ -206,7 +207,7 @@ def _check_pixels(match: Match) -> str | None:
 
     oneDNN's convolutions have 8-bit tensors in special layouts.
     """
-    if read_pixel_shuffle(Reader(), match.results[0]) is None:
+    if not isinstance(read_shuffle(Reader(), match.results[0]), PixelShuffle):
         return "the shapes and axes do not make pixels of channels"
     types = {tensor_type(value).element_type for value in match.results}
     return unsupported_but_bytes(match.root) if types <= set(BYTES) else "pixels of other types"

@@ -6,7 +6,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.backends.dnnl.dialect import ReorderOp, ResamplingOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.shared_memory import root
 
@@ -35,14 +35,14 @@ class AlignDnnlResults(RegionPass):
         last = region.body.block.last_op
         assert isinstance(last, ReturnOp)
         ops = region.body.block.ops
-        aligned = {root(op.output) for op in ops if isinstance(op, ResamplingOp)}
+        aligned = {root(op.output) for op in ops if isinstance(op, dnnl.ResamplingOp)}
         for index, value in enumerate(last.operands):
             if root(value) in aligned:
                 last.operands[index] = _copied(value, last)
 
 
 def _copied(value: SSAValue, last: ReturnOp) -> SSAValue:
-    copy = ReorderOp(value, result_types=[value.type])
+    copy = dnnl.ReorderOp(value, result_types=[value.type])
     copy.location = last.location
     Rewriter.insert_op(copy, InsertPoint.before(last))
     return copy.results[0]

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
+from byoc_mlir.backends.dnnl import dialect as dnnl
+from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.costs.costs import Cost, Costs
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, QuantizedConvolutionOp, layout_of
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.descriptions import plain_bytes
@@ -19,18 +19,18 @@ from byoc_mlir.dialects.byoc import weight_growth
 from byoc_mlir.kernels.weight_bound import Way, fastest_within
 from byoc_mlir.onednn.engine import openmp_threads
 
-_Convolution: TypeAlias = ConvolutionOp | QuantizedConvolutionOp
+_Convolution: TypeAlias = dnnl.ConvolutionOp | dnnl.QuantizedConvolutionOp
 
 
 @dataclass(frozen=True)
-class BoundDnnlWeights(RegionPass):
+class BoundDnnlWeights(Choices, RegionPass):
     """Replaces algorithms if the packed weights of a region's convolutions exceed
     `byoc.weight_growth`.
 
     It chooses algorithms with smaller weights, those with the least loss of time per byte first.
 
     Options:
-        winograd, convolution: as the backend's options of these names.
+        winograd, convolution, layout, activation: as the backend's options of these names.
 
     ```mlir
     %0 = dnnl.convolution %x, %w {…, algorithm = "f6x3"} : …
@@ -42,8 +42,6 @@ class BoundDnnlWeights(RegionPass):
     """
 
     name = "bound-dnnl-weights"
-    winograd: Winograd = MEASURED
-    convolution: Convolution = MEASURED
 
     def change(self, region: FuncOp) -> None:
         growth = weight_growth(region)
@@ -69,11 +67,11 @@ class BoundDnnlWeights(RegionPass):
 
         Convolutions whose current algorithm has no cost are omitted.
         """
-        costs = Costs(Choices(self.winograd, self.convolution))
+        costs = Costs(self)
         found: dict[_Convolution, Mapping[str, Cost]] = {}
         with openmp_threads(1):
             for op in convolutions:
-                offers = {one.algorithm: one for one in costs.offers(op, layout_of)}
+                offers = {one.algorithm: one for one in costs.offers(op, dnnl.layout_of)}
                 if op.algorithm.data in offers:
                     found[op] = offers
         return found

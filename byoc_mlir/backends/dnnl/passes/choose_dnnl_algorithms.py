@@ -7,28 +7,22 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import FloatAttr, StringAttr, f64
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
+from byoc_mlir.backends.dnnl import dialect as dnnl
+from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs.costs import IMPOSSIBLE, Cost, Costs
-from byoc_mlir.backends.dnnl.dialect import (
-    ConvertOp,
-    ConvolutionOp,
-    ExecutedOp,
-    QuantizedConvolutionOp,
-    layout_of,
-)
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.layout_choices import is_planned
 from byoc_mlir.onednn.engine import openmp_threads
 
 
 @dataclass(frozen=True)
-class ChooseDnnlAlgorithms(RegionPass):
+class ChooseDnnlAlgorithms(Choices, RegionPass):
     """Chooses the algorithm of every convolution and conversion, in the planned layouts.
 
     It also records the latencies of ops.
 
     Options:
-        winograd, convolution: as the backend's options of these names.
+        winograd, convolution, layout, activation: as the backend's options of these names.
 
     ```mlir
     %0 = dnnl.convolution %x, %w {strides = [1, 1], …} : …
@@ -40,20 +34,18 @@ class ChooseDnnlAlgorithms(RegionPass):
     """
 
     name = "choose-dnnl-algorithms"
-    winograd: Winograd = MEASURED
-    convolution: Convolution = MEASURED
 
     def change(self, region: FuncOp) -> None:
-        costs = Costs(Choices(self.winograd, self.convolution))
+        costs = Costs(self)
         with openmp_threads(1):
             for op in region.body.block.ops:
-                if isinstance(op, ExecutedOp) and is_planned(op):
-                    decide(op, costs.best(op, layout_of))
+                if isinstance(op, dnnl.ExecutedOp) and is_planned(op):
+                    decide(op, costs.best(op, dnnl.layout_of))
 
 
-def decide(op: ExecutedOp, cost: Cost) -> None:
+def decide(op: dnnl.ExecutedOp, cost: Cost) -> None:
     """Records the algorithm of an op, and its latency if there is code for it."""
-    if isinstance(op, ConvertOp | ConvolutionOp | QuantizedConvolutionOp):
+    if isinstance(op, dnnl.ConvertOp | dnnl.ConvolutionOp | dnnl.QuantizedConvolutionOp):
         op.algorithm = StringAttr(cost.algorithm)
     is_possible = cost.milliseconds < IMPOSSIBLE
     op.milliseconds = FloatAttr(round(cost.milliseconds, 4), f64) if is_possible else None

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.costs.costs import Costs
-from byoc_mlir.backends.dnnl.dialect import InnerProductOp, MatmulOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import like
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_located
 from byoc_mlir.backends.dnnl.primitives.weighted import is_packable_matrix
@@ -51,16 +51,16 @@ class ChooseDnnlProducts(RegionPass):
         costs = Costs()
         with openmp_threads(self.threads):
             for op in in_time(region.body.block.ops):
-                if isinstance(op, MatmulOp) and _is_open(op):
+                if isinstance(op, dnnl.MatmulOp) and _is_open(op):
                     _choose(op, costs)
 
 
-def _is_open(op: MatmulOp) -> bool:
+def _is_open(op: dnnl.MatmulOp) -> bool:
     """True if the weights are a constant that may be packed into any layout."""
     return len(shape_of(op.output)) == 2 and is_packable_matrix(op.primary[1])
 
 
-def _choose(op: MatmulOp, costs: Costs) -> None:
+def _choose(op: dnnl.MatmulOp, costs: Costs) -> None:
     times = {packing: _time(op, costs, packing) for packing in _PACKINGS}
     best = min(times, key=lambda packing: times[packing])
     op.packing = StringAttr(best)
@@ -68,8 +68,8 @@ def _choose(op: MatmulOp, costs: Costs) -> None:
         return
     bias, view = _vector(op.bias)
     operands = [*op.primary[:2], *bias, *op.post_op_operands]
-    other = InnerProductOp(operands, post_ops=op.post_ops, element=op.element)
-    if costs.op(other, layout_of) >= times[best]:
+    other = dnnl.InnerProductOp(operands, post_ops=op.post_ops, element=op.element)
+    if costs.op(other, dnnl.layout_of) >= times[best]:
         other.erase()
         for one in view:
             one.erase()
@@ -77,14 +77,14 @@ def _choose(op: MatmulOp, costs: Costs) -> None:
     replace_located(op, *view, other)
 
 
-def _time(op: MatmulOp, costs: Costs, packing: str) -> float:
+def _time(op: dnnl.MatmulOp, costs: Costs, packing: str) -> float:
     op.packing = StringAttr(packing)
-    return costs.op(op, layout_of)
+    return costs.op(op, dnnl.layout_of)
 
 
-def _vector(bias: SSAValue | None) -> tuple[Sequence[SSAValue], Sequence[ViewOp]]:
+def _vector(bias: SSAValue | None) -> tuple[Sequence[SSAValue], Sequence[dnnl.ViewOp]]:
     """Adds a view of a matmul's bias `[1, N]` as an inner product's `[N]`."""
     if bias is None:
         return (), ()
-    view = ViewOp(bias, result_types=[like(bias, shape_of(bias)[-1:])])
+    view = dnnl.ViewOp(bias, result_types=[like(bias, shape_of(bias)[-1:])])
     return (view.output,), (view,)

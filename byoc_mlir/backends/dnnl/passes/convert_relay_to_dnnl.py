@@ -20,10 +20,9 @@ from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     read_sum_with_residual,
 )
 from byoc_mlir.backends.dnnl.conversion.recurrent import recurrent_layer
-from byoc_mlir.backends.dnnl.partition.channel_shuffle import read_channel_shuffle
 from byoc_mlir.backends.dnnl.partition.layer_norm import read_layer_norm
-from byoc_mlir.backends.dnnl.partition.pixel_shuffle import read_pixel_shuffle
 from byoc_mlir.backends.dnnl.partition.recurrent_layer import RecurrentLayer, read_recurrent_layer
+from byoc_mlir.backends.dnnl.partition.shuffles import read_shuffle
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.locations import fused_location
@@ -185,12 +184,9 @@ def _convert_expression(builder: Builder, value: SSAValue, ops: Sequence[Operati
     norm = read_layer_norm(builder.reader, value)
     if norm is not None:
         return others.written_out_layer_norm(builder, norm)
-    shuffle = read_channel_shuffle(builder.reader, value)
-    if shuffle is not None:
-        return others.channel_shuffle(builder, shuffle)
-    pixels = read_pixel_shuffle(builder.reader, value)
-    if pixels is not None:
-        return others.pixel_shuffle(builder, pixels)
+    moved = read_shuffle(builder.reader, value)
+    if moved is not None:
+        return others.shuffle(builder, moved)
     return _convert_group(builder, value, ops)
 
 

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from byoc_mlir.backends.dnnl.dialect import EltwiseAttr, QuantizedConvolutionOp, SumAttr
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.constants import replace_constant
 from byoc_mlir.dialects.relay.constant import known_array
@@ -37,13 +37,13 @@ class FoldDnnlFactors(RegionPass):
 
     def change(self, region: FuncOp) -> None:
         for op in in_time(region.body.block.ops):
-            if isinstance(op, QuantizedConvolutionOp):
+            if isinstance(op, dnnl.QuantizedConvolutionOp):
                 _fold(op)
 
 
-def _fold(op: QuantizedConvolutionOp) -> None:
+def _fold(op: dnnl.QuantizedConvolutionOp) -> None:
     match list(op.post_ops):
-        case [EltwiseAttr() as limits, SumAttr(), EltwiseAttr() as linear, *others]:
+        case [dnnl.EltwiseAttr() as limits, dnnl.SumAttr(), dnnl.EltwiseAttr() as linear, *others]:
             pass
         case _:
             return
@@ -55,5 +55,5 @@ def _fold(op: QuantizedConvolutionOp) -> None:
     replace_constant(op, _BIAS, (bias * factor + shift).astype(np.float32))
     replace_constant(op, _SCALES, (scales * factor).astype(np.float32))
     low, high = (end.value.data * factor + shift for end in (limits.alpha, limits.beta))
-    moved: list[Attribute] = [EltwiseAttr.of("clip", low, high), SumAttr.of(factor)]
+    moved: list[Attribute] = [dnnl.EltwiseAttr.of("clip", low, high), dnnl.SumAttr.of(factor)]
     op.properties["post_ops"] = ArrayAttr([*moved, *others])

@@ -9,11 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    EltwiseAttr,
-    QuantizedConvolutionOp,
-    QuantizedMatmulOp,
-)
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.constants import replace_constant
@@ -22,7 +18,7 @@ from byoc_mlir.dialects.relay.constant import known_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.limits import in_time
 
-Product: TypeAlias = "QuantizedConvolutionOp | QuantizedMatmulOp"
+Product: TypeAlias = dnnl.QuantizedConvolutionOp | dnnl.QuantizedMatmulOp
 
 _BIAS, _SOURCE_ZERO_POINT, _ZERO_POINT = 2, 4, 5
 """Operand indices of both ops."""
@@ -54,7 +50,9 @@ class FoldDnnlZeroPoints(RegionPass):
 
     def change(self, region: FuncOp) -> None:
         for op in in_time(region.body.block.ops):
-            if isinstance(op, QuantizedConvolutionOp | QuantizedMatmulOp) and _may_round(op):
+            if isinstance(op, dnnl.QuantizedConvolutionOp | dnnl.QuantizedMatmulOp) and _may_round(
+                op
+            ):
                 _fold_source(op)
                 _fold_result(op)
 
@@ -94,15 +92,15 @@ def _fold_result(op: Product) -> None:
 
 def _moved(limits: Attribute, zero_point: int, highest: float) -> Attribute:
     """Returns the limits for values to which the zero point is already added."""
-    assert isinstance(limits, EltwiseAttr)
+    assert isinstance(limits, dnnl.EltwiseAttr)
     if limits.algorithm.data == "relu":
-        return EltwiseAttr.of("clip", float(zero_point), highest)
+        return dnnl.EltwiseAttr.of("clip", float(zero_point), highest)
     low, high = limits.alpha.value.data, limits.beta.value.data
-    return EltwiseAttr.of("clip", low + zero_point, high + zero_point)
+    return dnnl.EltwiseAttr.of("clip", low + zero_point, high + zero_point)
 
 
 def _is_padded(op: Product) -> bool:
-    return isinstance(op, QuantizedConvolutionOp) and any(ints(op.padding))
+    return isinstance(op, dnnl.QuantizedConvolutionOp) and any(ints(op.padding))
 
 
 def _number(value: SSAValue) -> int:

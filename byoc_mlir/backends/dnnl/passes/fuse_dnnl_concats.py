@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from byoc_mlir.backends.dnnl.dialect import BatchNormalizationOp, ConcatOp, NormalizedConcatOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.normalizations import factors_of, normalized_join
 from byoc_mlir.backends.dnnl.primitives.shared_memory import is_overwritten
@@ -41,17 +41,17 @@ class FuseDnnlConcats(RegionPass):
 
     def change(self, region: FuncOp) -> None:
         for op in in_time(region.body.block.ops):
-            if isinstance(op, ConcatOp) and _has_channels(op):
+            if isinstance(op, dnnl.ConcatOp) and _has_channels(op):
                 _fuse(op)
 
 
-def _fuse(concat: ConcatOp) -> None:
+def _fuse(concat: dnnl.ConcatOp) -> None:
     """Replaces a concatenation by its parts in all its users, if all of them can read the parts."""
     if any(map(is_overwritten, concat.sources)):
         return
     readers = [use.operation for use in concat.output.uses]
-    norms = [op for op in readers if isinstance(op, BatchNormalizationOp)]
-    concats = [op for op in readers if isinstance(op, ConcatOp) and _has_channels(op)]
+    norms = [op for op in readers if isinstance(op, dnnl.BatchNormalizationOp)]
+    concats = [op for op in readers if isinstance(op, dnnl.ConcatOp) and _has_channels(op)]
     factors = [_factors(norm, concat) for norm in norms]
     known = [array for array in factors if array is not None]
     if not norms or len(known) + len(concats) < len(readers):
@@ -63,11 +63,11 @@ def _fuse(concat: ConcatOp) -> None:
     Rewriter.erase_op(concat)
 
 
-def _has_channels(concat: ConcatOp) -> bool:
+def _has_channels(concat: dnnl.ConcatOp) -> bool:
     return concat.axis.value.data == _CHANNELS
 
 
-def _factors(norm: BatchNormalizationOp, concat: ConcatOp) -> NDArray[np.float32] | None:
+def _factors(norm: dnnl.BatchNormalizationOp, concat: dnnl.ConcatOp) -> NDArray[np.float32] | None:
     """Returns the scales and shifts of a norm, if the built-in kernel can read the parts instead of
     their concatenation.
     """
@@ -75,10 +75,12 @@ def _factors(norm: BatchNormalizationOp, concat: ConcatOp) -> NDArray[np.float32
     return None if is_written is None else factors_of(norm)
 
 
-def _replace(norm: BatchNormalizationOp, concat: ConcatOp, array: NDArray[np.float32]) -> None:
+def _replace(
+    norm: dnnl.BatchNormalizationOp, concat: dnnl.ConcatOp, array: NDArray[np.float32]
+) -> None:
     constants = [value.owner for value in norm.operands[1:]]
     factors = ConstantOp.of(norm.mean.name_hint or "factors", array)
-    joined = NormalizedConcatOp(
+    joined = dnnl.NormalizedConcatOp(
         concat.sources, factors.output, relu=norm.relu, result_types=[norm.output.type]
     )
     for new in (factors, joined):
@@ -89,7 +91,7 @@ def _replace(norm: BatchNormalizationOp, concat: ConcatOp, array: NDArray[np.flo
             constant.erase_if_unused()
 
 
-def _flatten(further: ConcatOp, concat: ConcatOp) -> None:
+def _flatten(further: dnnl.ConcatOp, concat: dnnl.ConcatOp) -> None:
     """Replaces the operand `concat` of a further concatenation by the parts of `concat`."""
     parts: list[SSAValue] = []
     for source in further.sources:

@@ -8,21 +8,12 @@ from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    BinaryAttr,
-    EltwiseAttr,
-    PermuteOp,
-    SliceOp,
-    SumAttr,
-    ViewOp,
-)
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
-from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay import ConstantOp
 
-_NAMES = ViewOp | PermuteOp | SliceOp
+_NAMES = dnnl.ViewOp | dnnl.PermuteOp | dnnl.SliceOp
 """Ops whose results are views of their operand's memory."""
 
 
@@ -48,29 +39,29 @@ class FuseDnnlSums(RegionPass):
     def change(self, region: FuncOp) -> None:
         positions = {op: index for index, op in enumerate(region.body.block.ops)}
         for op in region.body.block.ops:
-            if isinstance(op, WeightedWindowOp) and not is_ours(op):
+            if isinstance(op, dnnl.WeightedWindowOp) and not is_ours(op):
                 _fuse(op, positions)
 
 
-def _fuse(op: PostOpsOp, positions: Mapping[Operation, int]) -> None:
+def _fuse(op: dnnl.PostOpsOp, positions: Mapping[Operation, int]) -> None:
     attributes: list[Attribute] = []
     operands = iter(op.post_op_operands)
     summed = False
     for attribute in op.post_ops:
-        if isinstance(attribute, EltwiseAttr):
+        if isinstance(attribute, dnnl.EltwiseAttr):
             attributes.append(attribute)
             continue
         addend = next(operands)
-        is_add = isinstance(attribute, BinaryAttr) and attribute.algorithm.data == "add"
+        is_add = isinstance(attribute, dnnl.BinaryAttr) and attribute.algorithm.data == "add"
         if is_add and not summed and _dies_at(addend, op, positions):
-            attributes.append(SumAttr.of())
+            attributes.append(dnnl.SumAttr.of())
             summed = True
         else:
             attributes.append(attribute)
     op.properties["post_ops"] = ArrayAttr(attributes)
 
 
-def _dies_at(addend: SSAValue, op: PostOpsOp, positions: Mapping[Operation, int]) -> bool:
+def _dies_at(addend: SSAValue, op: dnnl.PostOpsOp, positions: Mapping[Operation, int]) -> bool:
     owner = addend.owner
     if not isinstance(owner, Operation) or isinstance(owner, ConstantOp | ReturnOp | _NAMES):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from xdsl.passes import ModulePass
 
@@ -20,7 +21,6 @@ from byoc_mlir.backends.dnnl.passes.place_dnnl_buffers import PlaceDnnlBuffers
 from byoc_mlir.backends.dnnl.passes.place_dnnl_concats import PlaceDnnlConcats
 from byoc_mlir.backends.dnnl.passes.place_dnnl_products import PlaceDnnlProducts
 from byoc_mlir.backends.dnnl.passes.plan_dnnl_layouts import PlanDnnlLayouts
-from byoc_mlir.backends.dnnl.passes.refuse_dnnl_reference_code import RefuseDnnlReferenceCode
 from byoc_mlir.backends.dnnl.passes.round_dnnl_results import RoundDnnlResults
 from byoc_mlir.backends.dnnl.passes.select_dnnl_primitives import SelectDnnlPrimitives
 from byoc_mlir.backends.dnnl.passes.share_dnnl_threads import ShareDnnlThreads
@@ -36,7 +36,7 @@ def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
         threads: the OpenMP threads that will run the region.
         choices: choices that the user requested instead of the cheapest ones.
     """
-    winograd, convolution = choices.winograd, choices.convolution
+    chosen = {field.name: getattr(choices, field.name) for field in fields(Choices)}
     return (
         ConvertRelayToDnnl(),
         UnfoldDnnlDeconvolutions(),
@@ -47,14 +47,13 @@ def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
         FoldDnnlFactors(),
         ChooseDnnlProducts(threads),
         PlaceDnnlProducts(),
-        PlanDnnlLayouts(winograd, convolution, choices.layout),
-        ChooseDnnlAlgorithms(winograd, convolution),
-        SplitDnnlActivations(winograd, convolution, choices.activation),
-        BoundDnnlWeights(winograd, convolution),
+        PlanDnnlLayouts(**chosen),
+        ChooseDnnlAlgorithms(**chosen),
+        SplitDnnlActivations(**chosen),
+        BoundDnnlWeights(**chosen),
         FuseDnnlConcats(),
         PlaceDnnlConcats(),
         AlignDnnlResults(),
-        RefuseDnnlReferenceCode(),
         ShareDnnlThreads(threads),
         SelectDnnlPrimitives(threads),
         PlaceDnnlBuffers(),

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.abi import WORKSPACE
-from byoc_mlir.backends.dnnl.dialect import ExecutedOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.shared_memory import (
     byte_size,
@@ -46,19 +46,19 @@ class PlaceDnnlBuffers(RegionPass):
         planned, total = plan_offsets(list(requests.values()))
         offsets = dict(zip(requests, planned, strict=True))
         for op in region.body.block.ops:
-            if isinstance(op, ExecutedOp):
+            if isinstance(op, dnnl.ExecutedOp):
                 _write(op, offsets)
         region.attributes[WORKSPACE] = IntegerAttr(total, i64)
 
 
-def _write(op: ExecutedOp, offsets: dict[SSAValue | Operation, int]) -> None:
+def _write(op: dnnl.ExecutedOp, offsets: dict[SSAValue | Operation, int]) -> None:
     starts = [_start(op, result, offsets) for result in op.results]
     is_anywhere = any(start != _ELSEWHERE for start in starts)
     op.offsets = DenseArrayBase.from_list(i64, starts) if is_anywhere else None
     op.scratchpad_offset = IntegerAttr(offsets[op], i64) if op in offsets else None
 
 
-def _start(op: ExecutedOp, result: SSAValue, offsets: dict[SSAValue | Operation, int]) -> int:
+def _start(op: dnnl.ExecutedOp, result: SSAValue, offsets: dict[SSAValue | Operation, int]) -> int:
     base = root(result)
     if is_in_place(op) or base not in offsets:
         return _ELSEWHERE
@@ -80,7 +80,7 @@ def _requests(region: FuncOp) -> dict[SSAValue | Operation, BufferRequest]:
             base = root(operand)
             if base in requests:
                 requests[base] = replace(requests[base], last=last)
-        if not isinstance(op, ExecutedOp):
+        if not isinstance(op, dnnl.ExecutedOp):
             continue
         for base in map(root, op.results):
             if base not in elsewhere:
@@ -96,7 +96,7 @@ def _times(ops: Iterable[Operation]) -> list[tuple[Operation, tuple[int, int]]]:
     listed = list(ops)
     spans = [[position, position] for position in range(len(listed))]
     for position, op in enumerate(listed):
-        if isinstance(op, ExecutedOp) and op.concurrent.value.data:
+        if isinstance(op, dnnl.ExecutedOp) and op.concurrent.value.data:
             spans[position] = spans[position - 1]
             spans[position][1] = position
     return [(op, (first, last)) for op, (first, last) in zip(listed, spans, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 from xdsl.rewriter import Rewriter
 
-from byoc_mlir.backends.dnnl.dialect import ConcatOp, JoinOp, layout_of
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.joins import can_join
 from byoc_mlir.limits import in_time
@@ -30,7 +30,7 @@ class PlaceDnnlConcats(RegionPass):
 
     def change(self, region: FuncOp) -> None:
         for op in in_time(region.body.block.ops):
-            if isinstance(op, ConcatOp) and can_join(op, layout_of):
-                join = JoinOp(op.sources, axis=op.axis, result_types=[op.output.type])
+            if isinstance(op, dnnl.ConcatOp) and can_join(op, dnnl.layout_of):
+                join = dnnl.JoinOp(op.sources, axis=op.axis, result_types=[op.output.type])
                 join.location = op.location
                 Rewriter.replace_op(op, join)

@@ -8,14 +8,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.costs.costs import Costs
-from byoc_mlir.backends.dnnl.dialect import (
-    MatmulOp,
-    PermuteOp,
-    ReorderOp,
-    layout_of,
-    with_layout,
-)
 from byoc_mlir.backends.dnnl.dialect.base import like
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
@@ -49,7 +43,7 @@ class PlaceDnnlProducts(RegionPass):
         costs = Costs()
         with openmp_threads(1):
             for op in in_time(region.body.block.ops):
-                if isinstance(op, MatmulOp):
+                if isinstance(op, dnnl.MatmulOp):
                     _place_result(op, costs)
                     for index in range(2):
                         _place_operand(op, index, costs)
@@ -59,27 +53,27 @@ def _plain(value: SSAValue) -> str:
     return layouts.plain(len(shape_of(value)))
 
 
-def _cost(op: MatmulOp, costs: Costs, value: SSAValue, layout: str) -> float:
-    return costs.op(op, lambda one: layout if one is value else layout_of(one))
+def _cost(op: dnnl.MatmulOp, costs: Costs, value: SSAValue, layout: str) -> float:
+    return costs.op(op, lambda one: layout if one is value else dnnl.layout_of(one))
 
 
-def _place_operand(op: MatmulOp, index: int, costs: Costs) -> None:
+def _place_operand(op: dnnl.MatmulOp, index: int, costs: Costs) -> None:
     operand = op.arguments[index]
-    permuted, plain = layout_of(operand), _plain(operand)
+    permuted, plain = dnnl.layout_of(operand), _plain(operand)
     if permuted == plain:
         return
     as_it_is = _cost(op, costs, operand, permuted)
     if as_it_is <= _cost(op, costs, operand, plain) + costs.reorder(operand, permuted, plain):
         return
-    copy = ReorderOp(operand, result_types=[like(operand, shape_of(operand))])
+    copy = dnnl.ReorderOp(operand, result_types=[like(operand, shape_of(operand))])
     copy.location = op.location
     Rewriter.insert_op(copy, InsertPoint.before(op))
     op.operands[index] = copy.output
 
 
-def _place_result(op: MatmulOp, costs: Costs) -> None:
+def _place_result(op: dnnl.MatmulOp, costs: Costs) -> None:
     users = [use.operation for use in op.output.uses]
-    permutations = [user for user in users if isinstance(user, PermuteOp)]
+    permutations = [user for user in users if isinstance(user, dnnl.PermuteOp)]
     if not permutations or len(permutations) < len(users):
         return
     wanted, plain = layouts.before_permutation(ints(permutations[0].axes)), _plain(op.output)
@@ -93,13 +87,13 @@ def _place_result(op: MatmulOp, costs: Costs) -> None:
         _drop_copy(permutations[0])
 
 
-def _drop_copy(op: PermuteOp) -> None:
+def _drop_copy(op: dnnl.PermuteOp) -> None:
     """Removes a reorder that is the only user of a permuted value.
 
     It is redundant if the permuted value now has the reorder's layout.
     """
     readers = [use.operation for use in op.output.uses]
-    if len(readers) == 1 and isinstance(readers[0], ReorderOp):
+    if len(readers) == 1 and isinstance(readers[0], dnnl.ReorderOp):
         copy = readers[0]
         if copy.output.type == op.output.type:
             copy.output.replace_all_uses_with(op.output)
@@ -107,4 +101,4 @@ def _drop_copy(op: PermuteOp) -> None:
 
 
 def _set_layout(value: SSAValue, layout: str) -> None:
-    Rewriter.replace_value_with_new_type(value, with_layout(tensor_type(value), layout))
+    Rewriter.replace_value_with_new_type(value, dnnl.with_layout(tensor_type(value), layout))

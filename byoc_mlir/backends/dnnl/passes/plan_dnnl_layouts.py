@@ -9,16 +9,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Layout, Winograd
+from byoc_mlir.backends.dnnl import dialect as dnnl
+from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs.costs import IMPOSSIBLE, Costs
-from byoc_mlir.backends.dnnl.dialect import (
-    MatmulOp,
-    PermuteOp,
-    ReorderOp,
-    ViewOp,
-    layout_of,
-    with_layout,
-)
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.layout_choices import (
@@ -36,7 +29,7 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.engine import openmp_threads
 
-_AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
+_AS_PLACED = (dnnl.MatmulOp, dnnl.PermuteOp, dnnl.ReorderOp)
 """Ops whose layouts are fixed before those of other ops are planned."""
 
 _SWEEPS = 4
@@ -46,7 +39,7 @@ Choice = dict[SSAValue, str]
 
 
 @dataclass(frozen=True)
-class PlanDnnlLayouts(RegionPass):
+class PlanDnnlLayouts(Choices, RegionPass):
     """Chooses the layout of every value.
 
     The pass minimises the measured time of the primitives in their candidate layouts and of the
@@ -54,7 +47,7 @@ class PlanDnnlLayouts(RegionPass):
     load time into the layout that their primitive requests.
 
     Options:
-        winograd, convolution, layout: as the backend's options of these names.
+        winograd, convolution, layout, activation: as the backend's options of these names.
 
     ```mlir
     %1 = dnnl.convolution %x, %w … : (tensor<1x64x8x8xf32>, …) -> tensor<1x64x8x8xf32>
@@ -70,14 +63,10 @@ class PlanDnnlLayouts(RegionPass):
     """
 
     name = "plan-dnnl-layouts"
-    winograd: Winograd = MEASURED
-    convolution: Convolution = MEASURED
-    layout: Layout = MEASURED
 
     def change(self, region: FuncOp) -> None:
-        choices = Choices(self.winograd, self.convolution, self.layout)
         with openmp_threads(1):
-            planner = _LayoutSearch(region, Costs(choices), kinds(choices))
+            planner = _LayoutSearch(region, Costs(self), kinds(self))
             planner.write(planner.best())
 
 
@@ -106,7 +95,9 @@ class _LayoutSearch:
             for value in self._free
         }
         self._touched = {value: self._ops_that_touch(value) for value in self._free}
-        self._before = {one: layout_of(one) for some in self._operands.values() for one in some}
+        self._before = {
+            one: dnnl.layout_of(one) for some in self._operands.values() for one in some
+        }
         self._ways: dict[tuple[Operation, str, str], _LayoutChange] = {}
         self._reorders: dict[tuple[Attribute, str, str], float] = {}
         self._op_costs: dict[tuple[Operation, str, tuple[str, ...]], tuple[float, str]] = {}
@@ -185,7 +176,7 @@ class _LayoutSearch:
     def _asked(self, op: Operation, operand: SSAValue) -> str:
         """Returns the layout in which an op without layout choice reads an operand."""
         if isinstance(op, _AS_PLACED):
-            return self._before.get(operand) or layout_of(operand)
+            return self._before.get(operand) or dnnl.layout_of(operand)
         return plain_layout(operand)
 
     def _way(self, op: Operation, source: str, wanted: str) -> _LayoutChange:
@@ -229,7 +220,7 @@ class _LayoutSearch:
                 op.operands[index] = self._in_layout(operand, layout, op, copies)
             if free:
                 result = op.results[0]
-                type_ = with_layout(tensor_type(result), wanted)
+                type_ = dnnl.with_layout(tensor_type(result), wanted)
                 Rewriter.replace_value_with_new_type(result, type_)
 
     def _in_layout(
@@ -239,13 +230,13 @@ class _LayoutSearch:
         user: Operation,
         copies: dict[tuple[SSAValue, str], SSAValue],
     ) -> SSAValue:
-        old = layout_of(value)
+        old = dnnl.layout_of(value)
         if old == layout:
             return value
         if (value, layout) not in copies:
-            type_ = with_layout(tensor_type(value), layout)
+            type_ = dnnl.with_layout(tensor_type(value), layout)
             moves = not layouts.same_bytes(shape_of(value), old, layout)
-            op = (ReorderOp if moves else ViewOp)(value, result_types=[type_])
+            op = (dnnl.ReorderOp if moves else dnnl.ViewOp)(value, result_types=[type_])
             op.location = user.location
             block = user.parent_block()
             assert block is not None

@@ -8,21 +8,14 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends.dnnl.choices import (
-    MEASURED,
-    Activation,
-    Choices,
-    Convolution,
-    Layout,
-    Winograd,
-)
+from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 from byoc_mlir.calibration import using_file
 from byoc_mlir.ir_dump import apply_pass
 
 
 @dataclass(frozen=True)
-class PrepareDnnlRegions(ModulePass):
+class PrepareDnnlRegions(Choices, ModulePass):
     """Runs the passes of `pipeline` in their order.
 
     Options:
@@ -33,14 +26,9 @@ class PrepareDnnlRegions(ModulePass):
 
     name = "prepare-dnnl-regions"
     threads: int = 1
-    winograd: Winograd = MEASURED
-    convolution: Convolution = MEASURED
-    layout: Layout = MEASURED
-    activation: Activation = MEASURED
     calibration: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        choices = Choices(self.winograd, self.convolution, self.layout, self.activation)
         with using_file(self.calibration):
-            for pass_ in pipeline(self.threads, choices):
+            for pass_ in pipeline(self.threads, self):
                 apply_pass(pass_, ctx, op)

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import bf16, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.backends.dnnl.dialect import ConvertOp, LayerNormalizationOp, SoftmaxOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import tensor_type
@@ -35,13 +35,16 @@ class RoundDnnlResults(RegionPass):
     def change(self, region: FuncOp) -> None:
         with openmp_threads(1):
             for op in in_time(region.body.block.ops):
-                if isinstance(op, ConvertOp) and op.element == bf16:
+                if isinstance(op, dnnl.ConvertOp) and op.element == bf16:
                     _fuse(op)
 
 
-def _fuse(convert: ConvertOp) -> None:
+def _fuse(convert: dnnl.ConvertOp) -> None:
     before = convert.source.owner
-    if not isinstance(before, SoftmaxOp | LayerNormalizationOp) or not convert.source.has_one_use():
+    if (
+        not isinstance(before, dnnl.SoftmaxOp | dnnl.LayerNormalizationOp)
+        or not convert.source.has_one_use()
+    ):
         return
     if tensor_type(convert.source).element_type != f32:
         return

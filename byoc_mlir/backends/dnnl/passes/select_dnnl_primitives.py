@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.dialects.func import FuncOp
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.codegen.selection import select
-from byoc_mlir.backends.dnnl.dialect import ExecutedOp
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 
 
@@ -29,7 +29,7 @@ class SelectDnnlPrimitives(RegionPass):
     ```
 
     Raises:
-        CompilationError: an op has no implementation.
+        CompilationError: an op has no implementation but reference code, so the host is faster.
     """
 
     name = "select-dnnl-primitives"
@@ -37,7 +37,7 @@ class SelectDnnlPrimitives(RegionPass):
 
     def change(self, region: FuncOp) -> None:
         for op in region.body.block.ops:
-            if isinstance(op, ExecutedOp):
+            if isinstance(op, dnnl.ExecutedOp):
                 found = select(op, self.threads)
                 size = found.scratchpad_bytes
                 op.implementation = StringAttr(found.implementation)

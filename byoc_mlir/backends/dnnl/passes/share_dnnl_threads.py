@@ -10,9 +10,8 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.costs.costs import Costs
-from byoc_mlir.backends.dnnl.dialect import ExecutedOp, ViewOp, layout_of
-from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.engine import openmp_threads
@@ -48,7 +47,7 @@ class ShareDnnlThreads(RegionPass):
         if self.threads == 1:
             return
         costs = Costs()
-        executed = [op for op in region.body.block.ops if isinstance(op, ExecutedOp)]
+        executed = [op for op in region.body.block.ops if isinstance(op, dnnl.ExecutedOp)]
         with openmp_threads(1):
             shared = shared_steps([costs.decided(op) for op in executed], self.threads)
         for op, is_shared in zip(executed, shared, strict=True):
@@ -61,13 +60,17 @@ class ShareDnnlThreads(RegionPass):
                     layer.concurrent = BoolAttr.from_bool(layer is not layers[0])
 
 
-def _independent_layers(func: FuncOp) -> list[list[RecurrentOp]]:
+def _independent_layers(func: FuncOp) -> list[list[dnnl.RecurrentOp]]:
     """Returns groups of recurrent layers; adjacent layers that are independent form one group."""
-    layers: list[list[RecurrentOp]] = []
+    layers: list[list[dnnl.RecurrentOp]] = []
     before: Operation | None = None
     for op in func.body.block.ops:
-        if isinstance(op, RecurrentOp):
-            if isinstance(before, RecurrentOp) and len(layers[-1]) == 1 and _is_apart(before, op):
+        if isinstance(op, dnnl.RecurrentOp):
+            if (
+                isinstance(before, dnnl.RecurrentOp)
+                and len(layers[-1]) == 1
+                and _is_apart(before, op)
+            ):
                 layers[-1].append(op)
             else:
                 layers.append([op])
@@ -80,7 +83,7 @@ def _is_apart(one: Operation, other: Operation) -> bool:
 
 
 def _root(value: SSAValue) -> SSAValue:
-    while isinstance(value.owner, ViewOp):
+    while isinstance(value.owner, dnnl.ViewOp):
         value = value.owner.source
     return value
 
@@ -92,7 +95,7 @@ def _is_serial(layers: Sequence[Operation], costs: Costs, threads: int) -> bool:
 
     def times(count: int) -> list[float]:
         with openmp_threads(count):
-            return [costs.op(op, layout_of) for op in layers]
+            return [costs.op(op, dnnl.layout_of) for op in layers]
 
     return sum(times(threads)) > ASSUMED.waiting_margin * max(times(1))
 

@@ -8,15 +8,7 @@ from xdsl.dialects.builtin import ArrayAttr, TensorType, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    BinaryAttr,
-    BinaryOp,
-    DeconvolutionOp,
-    EltwiseAttr,
-    EltwiseOp,
-    ViewOp,
-)
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library.accuracy import is_inaccurate
 from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
@@ -44,25 +36,27 @@ class SplitDnnlPostOps(RegionPass):
     name = "split-dnnl-post-ops"
 
     def change(self, region: FuncOp) -> None:
-        pending = [op for op in region.body.block.ops if isinstance(op, PostOpsOp)]
+        pending = [op for op in region.body.block.ops if isinstance(op, dnnl.PostOpsOp)]
         with openmp_threads(1):
             while pending:
                 op = pending.pop()
                 kept = _kept(op)
                 if kept < len(op.post_ops):
                     pending.append(_split(op, kept))
-                elif isinstance(op, DeconvolutionOp) and op.bias is not None:
+                elif isinstance(op, dnnl.DeconvolutionOp) and op.bias is not None:
                     _split_bias(op, op.bias)
 
 
-def _kept(op: PostOpsOp) -> int:
+def _kept(op: dnnl.PostOpsOp) -> int:
     """Returns the maximum number of leading post-ops for which oneDNN has fast code.
 
     Returns the number of all post-ops if oneDNN has no fast code for the op. An inaccurate post-op
     must be the last one, so that a built-in kernel can compute it.
     """
     for count, post_op in enumerate(op.post_ops.data[:-1], 1):
-        if isinstance(post_op, EltwiseAttr) and is_inaccurate(post_op.algorithm.data, op.output):
+        if isinstance(post_op, dnnl.EltwiseAttr) and is_inaccurate(
+            post_op.algorithm.data, op.output
+        ):
             return count
     if is_ours(op) or only_reference(op) is None:
         return len(op.post_ops)
@@ -75,7 +69,7 @@ def _kept(op: PostOpsOp) -> int:
     return len(op.post_ops)
 
 
-def _split(op: PostOpsOp, count: int) -> PostOpsOp:
+def _split(op: dnnl.PostOpsOp, count: int) -> dnnl.PostOpsOp:
     """Keeps the first `count` post-ops of an op; returns a new op that computes the remaining
     ones.
     """
@@ -89,21 +83,21 @@ def _split(op: PostOpsOp, count: int) -> PostOpsOp:
 
 def _alone(
     source: SSAValue, post_op: Attribute, operands: Sequence[SSAValue], others: ArrayAttr[Attribute]
-) -> PostOpsOp:
+) -> dnnl.PostOpsOp:
     """Returns `post_op` as a primitive on `source`, with `others` as its post-ops."""
-    if isinstance(post_op, EltwiseAttr):
-        return EltwiseOp(
+    if isinstance(post_op, dnnl.EltwiseAttr):
+        return dnnl.EltwiseOp(
             [source, *operands],
             algorithm=post_op.algorithm,
             alpha=post_op.alpha,
             beta=post_op.beta,
             post_ops=others,
         )
-    assert isinstance(post_op, BinaryAttr)
-    return BinaryOp([source, *operands], algorithm=post_op.algorithm, post_ops=others)
+    assert isinstance(post_op, dnnl.BinaryAttr)
+    return dnnl.BinaryOp([source, *operands], algorithm=post_op.algorithm, post_ops=others)
 
 
-def _split_bias(op: DeconvolutionOp, bias: SSAValue) -> None:
+def _split_bias(op: dnnl.DeconvolutionOp, bias: SSAValue) -> None:
     """Splits off the bias of a deconvolution.
 
     oneDNN adds the bias after a deconvolution; in NHWC, it does so one element at a time.
@@ -120,13 +114,13 @@ def _split_bias(op: DeconvolutionOp, bias: SSAValue) -> None:
     """
     shape = shape_of(op.output)
     of_channels = [1, shape[1], *(1 for _ in shape[2:])]
-    view = ViewOp(bias, result_types=[TensorType(f32, of_channels)])
-    without = DeconvolutionOp.create(
+    view = dnnl.ViewOp(bias, result_types=[TensorType(f32, of_channels)])
+    without = dnnl.DeconvolutionOp.create(
         operands=op.primary[:2],
         result_types=[op.output.type],
         properties={**op.properties, "post_ops": ArrayAttr(())},
     )
-    binary = BinaryOp(
+    binary = dnnl.BinaryOp(
         [without.output, view.output, *op.post_op_operands],
         algorithm="add",
         post_ops=op.post_ops,
@@ -134,10 +128,10 @@ def _split_bias(op: DeconvolutionOp, bias: SSAValue) -> None:
     replace_located(op, view, without, binary)
 
 
-def _with_post_ops(op: PostOpsOp, count: int) -> PostOpsOp:
+def _with_post_ops(op: dnnl.PostOpsOp, count: int) -> dnnl.PostOpsOp:
     """Returns the op with its first `count` post-ops only."""
     post_ops = ArrayAttr(op.post_ops.data[:count])
-    reading = sum(not isinstance(one, EltwiseAttr) for one in post_ops)
+    reading = sum(not isinstance(one, dnnl.EltwiseAttr) for one in post_ops)
     return type(op).create(
         operands=[*op.primary, *op.post_op_operands[:reading]],
         result_types=[op.output.type],

@@ -10,12 +10,7 @@ from xdsl.dialects.builtin import bf16
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    ConvolutionOp,
-    DeconvolutionOp,
-    EltwiseAttr,
-    PixelShuffleOp,
-)
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_located
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
@@ -51,11 +46,11 @@ class UnfoldDnnlDeconvolutions(RegionPass):
 def unfold_deconvolutions(region: FuncOp) -> None:
     """Replaces the deconvolutions of a region that can be unfolded."""
     for op in in_time(region.body.block.ops):
-        if isinstance(op, DeconvolutionOp) and can_unfold(op) and _is_rounded(op):
+        if isinstance(op, dnnl.DeconvolutionOp) and can_unfold(op) and _is_rounded(op):
             unfold(op)
 
 
-def can_unfold(op: DeconvolutionOp) -> bool:
+def can_unfold(op: dnnl.DeconvolutionOp) -> bool:
     """True if each output element depends on one input pixel, and the weights are constants."""
     return (
         ints(op.strides) == shape_of(op.weights)[2:]
@@ -63,21 +58,21 @@ def can_unfold(op: DeconvolutionOp) -> bool:
         and set(ints(op.dilation)) == {1}
         and op.groups.value.data == 1
         and all(isinstance(value.owner, ConstantOp) for value in op.primary[1:])
-        and all(isinstance(one, EltwiseAttr) for one in op.post_ops)
+        and all(isinstance(one, dnnl.EltwiseAttr) for one in op.post_ops)
     )
 
 
-def _is_rounded(op: DeconvolutionOp) -> bool:
+def _is_rounded(op: dnnl.DeconvolutionOp) -> bool:
     return tensor_type(op.arguments[0]).element_type == bf16
 
 
-def unfold(op: DeconvolutionOp) -> ConvolutionOp:
+def unfold(op: dnnl.DeconvolutionOp) -> dnnl.ConvolutionOp:
     """Replaces a deconvolution by a convolution and a pixel shuffle. Returns the convolution."""
     source, window = op.arguments[0], ints(op.strides)
     rank, places = len(window), math.prod(window)
     weights = _constant(op.weights, "of_places", _of_places)
     bias = [] if op.bias is None else [_constant(op.bias, f"repeated.{places}", _repeated(places))]
-    convolution = ConvolutionOp(
+    convolution = dnnl.ConvolutionOp(
         [source, *(one.output for one in (weights, *bias))],
         strides=[1] * rank,
         padding=[0] * (2 * rank),
@@ -85,7 +80,7 @@ def unfold(op: DeconvolutionOp) -> ConvolutionOp:
         post_ops=op.post_ops,
         element=op.element,
     )
-    pixels = PixelShuffleOp(convolution.output, block=list(window))
+    pixels = dnnl.PixelShuffleOp(convolution.output, block=list(window))
     replace_located(op, weights, *bias, convolution, pixels)
     return convolution
 

@@ -10,25 +10,8 @@ from typing import Any, cast
 from xdsl.dialects.builtin import FloatAttr, bf16, f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    EltwiseAttr,
-    SumAttr,
-)
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.dialect.window import WindowOp
-from byoc_mlir.backends.dnnl.library.calls import (
-    ENGINE,
-    Argument,
-    Attributes,
-    Binary,
-    Eltwise,
-    MemoryDescriptor,
-    PostOp,
-    Prelu,
-    PrimitiveCall,
-    Sum,
-    element_bytes,
-)
+from byoc_mlir.backends.dnnl import dialect as dnnl
+from byoc_mlir.backends.dnnl.library import calls
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.onednn import constants
@@ -44,7 +27,7 @@ class Operand:
 
     argument: int
     value: SSAValue
-    descriptor: MemoryDescriptor
+    descriptor: calls.MemoryDescriptor
     packed: bool = False
     """True if the primitive chooses the layout; the constant is packed into it once, at load
     time.
@@ -55,7 +38,7 @@ class Operand:
 class DescribedPrimitive:
     """Primitive: the call that creates its descriptor, and its arguments, the destination last."""
 
-    call: PrimitiveCall
+    call: calls.PrimitiveCall
     operands: tuple[Operand, ...]
 
     @property
@@ -64,7 +47,7 @@ class DescribedPrimitive:
         return tuple(operand.argument for operand in self.operands)
 
     @property
-    def parameters(self) -> dict[int, MemoryDescriptor]:
+    def parameters(self) -> dict[int, calls.MemoryDescriptor]:
         """Returns the descriptors of the scales and zero points among the arguments."""
         return {
             operand.argument: operand.descriptor
@@ -89,7 +72,7 @@ def data_type_of(value: SSAValue) -> DataType:
 
 def plain_bytes(value: SSAValue) -> int:
     """Returns the bytes of a tensor in the row-major layout."""
-    return math.prod(shape_of(value)) * element_bytes(data_type_of(value))
+    return math.prod(shape_of(value)) * calls.element_bytes(data_type_of(value))
 
 
 class Types:
@@ -98,60 +81,62 @@ class Types:
     def __init__(self, layout: LayoutOf):
         self.layout = layout
 
-    def of(self, value: SSAValue) -> MemoryDescriptor:
-        return MemoryDescriptor(shape_of(value), self.layout(value), data_type=data_type_of(value))
+    def of(self, value: SSAValue) -> calls.MemoryDescriptor:
+        return calls.MemoryDescriptor(
+            shape_of(value), self.layout(value), data_type=data_type_of(value)
+        )
 
     def operand(self, argument: int, value: SSAValue) -> Operand:
         return Operand(argument, value, self.of(value))
 
-    def post_ops(self, op: PostOpsOp) -> tuple[Attributes, list[Operand]]:
-        post_ops: list[PostOp] = []
+    def post_ops(self, op: dnnl.PostOpsOp) -> tuple[calls.Attributes, list[Operand]]:
+        post_ops: list[calls.PostOp] = []
         operands: list[Operand] = []
         values = iter(op.post_op_operands)
         for position, attribute in enumerate(op.post_ops):
-            if isinstance(attribute, EltwiseAttr):
+            if isinstance(attribute, dnnl.EltwiseAttr):
                 post_ops.append(_eltwise_post_op(attribute))
                 continue
             value = next(values)
-            if isinstance(attribute, SumAttr):
-                post_ops.append(Sum(attribute.factor.value.data))
+            if isinstance(attribute, dnnl.SumAttr):
+                post_ops.append(calls.Sum(attribute.factor.value.data))
                 continue
             algorithm = cast(Any, attribute).algorithm.data
             if algorithm == "prelu":
-                post_ops.append(Prelu(_kept_dims(shape_of(value))))
+                post_ops.append(calls.Prelu(_kept_dims(shape_of(value))))
                 operands.append(self.operand(constants.prelu_arg(position), value))
             else:
-                post_ops.append(Binary(constants.BINARY[algorithm], self.of(value)))
+                post_ops.append(calls.Binary(constants.BINARY[algorithm], self.of(value)))
                 operands.append(self.operand(constants.post_op_arg(position), value))
-        return Attributes(tuple(post_ops)), operands
+        return calls.Attributes(tuple(post_ops)), operands
 
 
 def _kept_dims(shape: Sequence[int]) -> int:
     return sum(1 << axis for axis, size in enumerate(shape) if size != 1)
 
 
-def _eltwise_post_op(attribute: EltwiseAttr) -> Eltwise:
+def _eltwise_post_op(attribute: dnnl.EltwiseAttr) -> calls.Eltwise:
     algorithm = constants.ELTWISE[attribute.algorithm.data]
-    return Eltwise(algorithm, attribute.alpha.value.data, attribute.beta.value.data)
+    return calls.Eltwise(algorithm, attribute.alpha.value.data, attribute.beta.value.data)
 
 
 def number(attribute: FloatAttr) -> float:
     return float(attribute.value.data)
 
 
-def dilates(op: WindowOp) -> tuple[int, ...]:
+def dilates(op: dnnl.WindowOp) -> tuple[int, ...]:
     return tuple(step - 1 for step in ints(op.dilation))
 
 
-def forward(kind: str, *arguments: Argument) -> PrimitiveCall:
+def forward(kind: str, *arguments: calls.Argument) -> calls.PrimitiveCall:
     """Returns the call that creates the descriptor of a primitive of a kind, for inference."""
-    return PrimitiveCall(
-        f"dnnl_{kind}_forward_primitive_desc_create", (ENGINE, FORWARD_INFERENCE, *arguments)
+    return calls.PrimitiveCall(
+        f"dnnl_{kind}_forward_primitive_desc_create", (calls.ENGINE, FORWARD_INFERENCE, *arguments)
     )
 
 
 def unary(
-    call: PrimitiveCall,
+    call: calls.PrimitiveCall,
     types: Types,
     source: SSAValue,
     result: SSAValue,

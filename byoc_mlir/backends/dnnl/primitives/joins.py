@@ -8,7 +8,7 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.abi import ARENA_ALIGNMENT
-from byoc_mlir.backends.dnnl.dialect import ConcatOp, ExecutedOp, JoinOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf, Types
 from byoc_mlir.backends.dnnl.primitives.shared_memory import (
@@ -19,7 +19,7 @@ from byoc_mlir.backends.dnnl.primitives.shared_memory import (
 from byoc_mlir.dialects.relay.base import shape_of
 
 
-def can_join(op: ConcatOp, layout: LayoutOf) -> bool:
+def can_join(op: dnnl.ConcatOp, layout: LayoutOf) -> bool:
     """True if the parts of a concatenation can share the result's memory, in the given layouts.
 
     Each part must be contiguous, aligned, and computed in the region. No op may overwrite the
@@ -30,7 +30,7 @@ def can_join(op: ConcatOp, layout: LayoutOf) -> bool:
     return all(_is_piece(op, part, layout) and _is_free(op, part) for part in op.sources)
 
 
-def _is_piece(op: ConcatOp, part: SSAValue, layout: LayoutOf) -> bool:
+def _is_piece(op: dnnl.ConcatOp, part: SSAValue, layout: LayoutOf) -> bool:
     size = Types(layout).of(part).byte_size
     return (
         layout(part) == layout(op.output)
@@ -39,10 +39,10 @@ def _is_piece(op: ConcatOp, part: SSAValue, layout: LayoutOf) -> bool:
     )
 
 
-def _is_free(op: ConcatOp, part: SSAValue) -> bool:
+def _is_free(op: dnnl.ConcatOp, part: SSAValue) -> bool:
     """True if this concatenation is the only op that determines the memory of a part."""
     first = first_name(part)
-    if not isinstance(first.owner, ExecutedOp | JoinOp) or is_overwritten(part):
+    if not isinstance(first.owner, dnnl.ExecutedOp | dnnl.JoinOp) or is_overwritten(part):
         return False
     is_same = math.prod(shape_of(first)) == math.prod(shape_of(part))
     return is_same and _askers(first) == {op}
@@ -55,7 +55,7 @@ def _askers(value: SSAValue) -> set[Operation]:
     found: set[Operation] = set()
     for use in value.uses:
         user = use.operation
-        if isinstance(user, ConcatOp | JoinOp | ReturnOp):
+        if isinstance(user, dnnl.ConcatOp | dnnl.JoinOp | ReturnOp):
             found.add(user)
         elif shares_memory(user, value):
             found |= _askers(user.results[0])

@@ -7,55 +7,30 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.choices import LAYOUTS, MEASURED, Choices
-from byoc_mlir.backends.dnnl.dialect import (
-    BatchNormalizationOp,
-    BinaryOp,
-    ConcatOp,
-    ConvertOp,
-    ConvolutionOp,
-    DeconvolutionOp,
-    EltwiseOp,
-    LookupOp,
-    LrnOp,
-    MatmulOp,
-    PermuteOp,
-    PixelShuffleOp,
-    PoolingOp,
-    QuantizedAddOp,
-    QuantizedConvolutionOp,
-    ReorderOp,
-    ResamplingOp,
-    ShuffleOp,
-    SoftmaxOp,
-    ViewOp,
-    layout_of,
-)
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
-from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.onednn.engine import engine
 
 ANY_LAYOUT = (
-    BatchNormalizationOp,
-    BinaryOp,
-    ConcatOp,
-    ConvertOp,
-    ConvolutionOp,
-    DeconvolutionOp,
-    EltwiseOp,
-    LookupOp,
-    LrnOp,
-    PixelShuffleOp,
-    PoolingOp,
-    QuantizedAddOp,
-    QuantizedConvolutionOp,
-    ResamplingOp,
-    ShuffleOp,
-    SoftmaxOp,
+    dnnl.BatchNormalizationOp,
+    dnnl.BinaryOp,
+    dnnl.ConcatOp,
+    dnnl.ConvertOp,
+    dnnl.ConvolutionOp,
+    dnnl.DeconvolutionOp,
+    dnnl.EltwiseOp,
+    dnnl.LookupOp,
+    dnnl.LrnOp,
+    dnnl.PixelShuffleOp,
+    dnnl.PoolingOp,
+    dnnl.QuantizedAddOp,
+    dnnl.QuantizedConvolutionOp,
+    dnnl.ResamplingOp,
+    dnnl.ShuffleOp,
+    dnnl.SoftmaxOp,
 )
 """Ops that support layouts other than row-major; all other ops require row-major operands."""
 
@@ -75,7 +50,7 @@ def is_planned(op: Operation) -> bool:
 def ways(op: Operation) -> Iterator[LayoutOf]:
     """Yields all combinations of layouts that may be chosen for an op's operands and result."""
     if not is_planned(op):
-        yield layout_of
+        yield dnnl.layout_of
         return
     for wanted in _layouts_of(op.results[0]):
         for source in sources(op, wanted):
@@ -86,21 +61,25 @@ def laid_out_operands(op: Operation) -> tuple[SSAValue, ...]:
     """Returns the operands whose layout can be chosen, that is, tensors with the rank of the
     result.
     """
-    if isinstance(op, ReturnOp | ViewOp | PermuteOp | ReorderOp):
+    if isinstance(op, ReturnOp | dnnl.ViewOp | dnnl.PermuteOp | dnnl.ReorderOp):
         return tuple(op.operands)
-    if isinstance(op, WeightedWindowOp):
+    if isinstance(op, dnnl.WeightedWindowOp):
         return (op.arguments[0], *_full_rank(op))
-    if isinstance(op, PostOpsOp):
-        extra = op.primary[1:2] if isinstance(op, BinaryOp | MatmulOp | QuantizedAddOp) else ()
+    if isinstance(op, dnnl.PostOpsOp):
+        extra = (
+            op.primary[1:2]
+            if isinstance(op, dnnl.BinaryOp | dnnl.MatmulOp | dnnl.QuantizedAddOp)
+            else ()
+        )
         return (op.primary[0], *_of_rank(op, extra), *_full_rank(op))
-    if isinstance(op, ConcatOp):
+    if isinstance(op, dnnl.ConcatOp):
         return tuple(op.sources)
-    if isinstance(op, RecurrentOp):
+    if isinstance(op, dnnl.RecurrentOp):
         return (op.source, *op.states)
     return tuple(op.operands[:1])
 
 
-def _full_rank(op: PostOpsOp) -> tuple[SSAValue, ...]:
+def _full_rank(op: dnnl.PostOpsOp) -> tuple[SSAValue, ...]:
     return _of_rank(op, op.post_op_operands)
 
 
@@ -116,12 +95,12 @@ def read_as(op: Operation, operand: SSAValue, source: str, wanted: str) -> str:
     """
     shape, result = shape_of(operand), shape_of(op.results[0])
     if (
-        isinstance(op, PostOpsOp)
+        isinstance(op, dnnl.PostOpsOp)
         and operand in op.post_op_operands
         and operand is not op.primary[0]
     ):
         return wanted if shape == result else layouts.plain(len(shape))
-    if isinstance(op, BinaryOp) and shape != result:
+    if isinstance(op, dnnl.BinaryOp) and shape != result:
         # oneDNN broadcasts along the pixels of a blocked tensor what is blocked like it
         return source if shape[1] == result[1] else layouts.plain(len(shape))
     return source
@@ -134,7 +113,7 @@ def layouts_in(op: Operation, source: str, wanted: str) -> Callable[[SSAValue], 
     """
     laid_out = {operand: read_as(op, operand, source, wanted) for operand in laid_out_operands(op)}
     laid_out[op.results[0]] = wanted
-    return lambda value: laid_out.get(value) or layout_of(value)
+    return lambda value: laid_out.get(value) or dnnl.layout_of(value)
 
 
 def layout_of_kind(kind: str, value: SSAValue) -> str:
@@ -158,9 +137,9 @@ def sources(op: Operation, wanted: str) -> list[str]:
     """Returns the layouts in which an op may read its source, if it writes its result in layout
     `wanted`.
     """
-    if isinstance(op, ConvertOp):  # the library's copies do both at once
+    if isinstance(op, dnnl.ConvertOp):  # the library's copies do both at once
         return [wanted, *(one for one in _layouts_of(op.source) if one != wanted)]
-    if not isinstance(op, WeightedWindowOp):
+    if not isinstance(op, dnnl.WeightedWindowOp):
         return [wanted]
     rank = len(shape_of(op.results[0]))
     source = op.arguments[0]

@@ -10,11 +10,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, f32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    BatchNormalizationOp,
-    NormalizedConcatOp,
-    layout_of,
-)
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import known_array
@@ -24,7 +20,7 @@ from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.runtime.system.cpu import Cpu
 
 
-def factors_of(op: BatchNormalizationOp) -> NDArray[np.float32] | None:
+def factors_of(op: dnnl.BatchNormalizationOp) -> NDArray[np.float32] | None:
     """Returns a batch norm's scales and shifts, `[2, C]`.
 
     Returns `None` if they are not constant or not finite.
@@ -40,7 +36,7 @@ def factors_of(op: BatchNormalizationOp) -> NDArray[np.float32] | None:
     return found if np.isfinite(found).all() else None
 
 
-def join_of(op: NormalizedConcatOp) -> NormalizedJoin:
+def join_of(op: dnnl.NormalizedConcatOp) -> NormalizedJoin:
     """Returns the kernel of a normalised concatenation.
 
     Raises:
@@ -84,7 +80,7 @@ def _part(value: SSAValue) -> JoinedTensor | None:
 
     Returns `None` unless they are innermost or, in a single image, in whole blocks.
     """
-    shape, layout = shape_of(value), layout_of(value)
+    shape, layout = shape_of(value), dnnl.layout_of(value)
     batch, channels, *_ = shape
     if layout == layouts.channels_last(len(shape)):
         return JoinedTensor(channels, channels)

@@ -8,43 +8,8 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    BatchNormalizationOp,
-    BinaryOp,
-    ConcatOp,
-    ConvertOp,
-    ConvolutionOp,
-    DeconvolutionOp,
-    EltwiseOp,
-    GruOp,
-    InnerProductOp,
-    LayerNormalizationOp,
-    LrnOp,
-    LstmOp,
-    MatmulOp,
-    PixelShuffleOp,
-    PoolingOp,
-    QuantizedAddOp,
-    QuantizedConvolutionOp,
-    QuantizedMatmulOp,
-    ReorderOp,
-    ResamplingOp,
-    ShuffleOp,
-    SoftmaxOp,
-    layout_of,
-)
-from byoc_mlir.backends.dnnl.dialect.base import LikeSourceOp, PostOpsOp
-from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.calls import (
-    ENGINE,
-    NULL,
-    Argument,
-    Attributes,
-    Descriptors,
-    MemoryDescriptor,
-    PrimitiveCall,
-    Size,
-)
+from byoc_mlir.backends.dnnl import dialect as dnnl
+from byoc_mlir.backends.dnnl.library import calls, layouts
 from byoc_mlir.backends.dnnl.primitives.descriptions import (
     DescribedPrimitive,
     LayoutOf,
@@ -70,7 +35,7 @@ from byoc_mlir.onednn import constants
 from byoc_mlir.onednn.constants import Arg
 
 
-def primitive(op: Operation, layout: LayoutOf = layout_of) -> DescribedPrimitive | None:
+def primitive(op: Operation, layout: LayoutOf = dnnl.layout_of) -> DescribedPrimitive | None:
     """Returns the primitive of a `dnnl` op, in the layouts of its types or in given ones.
 
     Returns `None` for ops that only name memory: views and constants.
@@ -80,11 +45,11 @@ def primitive(op: Operation, layout: LayoutOf = layout_of) -> DescribedPrimitive
 
 
 def _of_source(
-    op: PostOpsOp,
+    op: dnnl.PostOpsOp,
     types: Types,
     kind: str,
-    first: Sequence[Argument],
-    others: Sequence[Argument] = (),
+    first: Sequence[calls.Argument],
+    others: Sequence[calls.Argument] = (),
 ) -> DescribedPrimitive:
     """Describes a primitive with one source and post-ops.
 
@@ -99,54 +64,56 @@ def _of_source(
     return unary(call, types, source, result, post_operands)
 
 
-def _described(op: LikeSourceOp | ResamplingOp, types: Types) -> tuple[MemoryDescriptor, ...]:
+def _described(
+    op: dnnl.LikeSourceOp | dnnl.ResamplingOp, types: Types
+) -> tuple[calls.MemoryDescriptor, ...]:
     return types.of(op.source), types.of(op.output)
 
 
-def _pooling(op: PoolingOp, types: Types) -> DescribedPrimitive:
+def _pooling(op: dnnl.PoolingOp, types: Types) -> DescribedPrimitive:
     window = (ints(op.strides), ints(op.kernel), dilates(op), op.begins, op.ends)
     return _of_source(op, types, "pooling", [constants.POOLING[op.algorithm.data]], window)
 
 
-def _resampling(op: ResamplingOp, types: Types) -> DescribedPrimitive:
+def _resampling(op: dnnl.ResamplingOp, types: Types) -> DescribedPrimitive:
     algorithm, described = constants.RESAMPLING[op.algorithm.data], _described(op, types)
-    call = forward("resampling", algorithm, NULL, *described, Attributes())
+    call = forward("resampling", algorithm, calls.NULL, *described, calls.Attributes())
     return unary(call, types, op.source, op.output)
 
 
-def _softmax(op: SoftmaxOp, types: Types) -> DescribedPrimitive:
+def _softmax(op: dnnl.SoftmaxOp, types: Types) -> DescribedPrimitive:
     algorithm, described = constants.SOFTMAX[op.algorithm.data], _described(op, types)
-    call = forward("softmax", algorithm, *described, op.axis.value.data, Attributes())
+    call = forward("softmax", algorithm, *described, op.axis.value.data, calls.Attributes())
     return unary(call, types, op.source, op.output)
 
 
-def _eltwise(op: EltwiseOp, types: Types) -> DescribedPrimitive:
+def _eltwise(op: dnnl.EltwiseOp, types: Types) -> DescribedPrimitive:
     algorithm = constants.ELTWISE[op.algorithm.data]
     return _of_source(op, types, "eltwise", [algorithm], [number(op.alpha), number(op.beta)])
 
 
-def _lrn(op: LrnOp, types: Types) -> DescribedPrimitive:
+def _lrn(op: dnnl.LrnOp, types: Types) -> DescribedPrimitive:
     call = forward(
         "lrn",
         constants.LRN_ACROSS_CHANNELS,
         *_described(op, types),
-        Size(op.size.value.data),
+        calls.Size(op.size.value.data),
         number(op.alpha),
         number(op.beta),
         number(op.k),
-        Attributes(),
+        calls.Attributes(),
     )
     return unary(call, types, op.source, op.output)
 
 
-def _binary(op: BinaryOp, types: Types) -> DescribedPrimitive:
+def _binary(op: dnnl.BinaryOp, types: Types) -> DescribedPrimitive:
     if op.algorithm.data == "prelu":
         return _prelu(op, types)
     attributes, post_operands = types.post_ops(op)
     return _of_two(op, op.algorithm.data, types, attributes, post_operands)
 
 
-def _quantized_add(op: QuantizedAddOp, types: Types) -> DescribedPrimitive:
+def _quantized_add(op: dnnl.QuantizedAddOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     a_scale, b_scale = op.primary[2:]
     attributes = replace(attributes, scales=((Arg.SRC, 0), (Arg.SRC_1, 0)))
@@ -158,23 +125,23 @@ def _quantized_add(op: QuantizedAddOp, types: Types) -> DescribedPrimitive:
 
 
 def _of_two(
-    op: BinaryOp | QuantizedAddOp,
+    op: dnnl.BinaryOp | dnnl.QuantizedAddOp,
     algorithm: str,
     types: Types,
-    attributes: Attributes,
+    attributes: calls.Attributes,
     others: Sequence[Operand],
 ) -> DescribedPrimitive:
     """Describes a binary primitive; `others` are its operands after the two tensors."""
     a, b = op.primary[:2]
     described = (types.of(a), types.of(b), types.of(op.output))
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         "dnnl_binary_primitive_desc_create",
-        (ENGINE, constants.BINARY[algorithm], *described, attributes),
+        (calls.ENGINE, constants.BINARY[algorithm], *described, attributes),
     )
     return unary(call, types, a, op.output, [types.operand(Arg.SRC_1, b), *others])
 
 
-def _prelu(op: BinaryOp, types: Types) -> DescribedPrimitive:
+def _prelu(op: dnnl.BinaryOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     source, slopes = op.primary
     described = (types.of(source), types.of(slopes), types.of(op.output))
@@ -182,12 +149,12 @@ def _prelu(op: BinaryOp, types: Types) -> DescribedPrimitive:
     return unary(forward("prelu", *described, attributes), types, source, op.output, operands)
 
 
-def _batch_normalization(op: BatchNormalizationOp, types: Types) -> DescribedPrimitive:
+def _batch_normalization(op: dnnl.BatchNormalizationOp, types: Types) -> DescribedPrimitive:
     flags = constants.USE_GLOBAL_STATS | constants.USE_SCALE | constants.USE_SHIFT
     if op.relu.value.data:
         flags |= constants.FUSE_RELU
     described = _described(op, types)
-    call = forward("batch_normalization", *described, number(op.epsilon), flags, Attributes())
+    call = forward("batch_normalization", *described, number(op.epsilon), flags, calls.Attributes())
     statistics = [
         types.operand(argument, value)
         for argument, value in (
@@ -200,56 +167,58 @@ def _batch_normalization(op: BatchNormalizationOp, types: Types) -> DescribedPri
     return unary(call, types, op.source, op.output, statistics)
 
 
-def _layer_normalization(op: LayerNormalizationOp, types: Types) -> DescribedPrimitive:
+def _layer_normalization(op: dnnl.LayerNormalizationOp, types: Types) -> DescribedPrimitive:
     described, statistics = _described(op, types), None
     flags, epsilon = constants.USE_SCALE | constants.USE_SHIFT, number(op.epsilon)
-    call = forward("layer_normalization", *described, statistics, epsilon, flags, Attributes())
+    call = forward(
+        "layer_normalization", *described, statistics, epsilon, flags, calls.Attributes()
+    )
     parameters = [types.operand(Arg.SCALE, op.scale), types.operand(Arg.SHIFT, op.shift)]
     return unary(call, types, op.source, op.output, parameters)
 
 
-def _concat(op: ConcatOp, types: Types) -> DescribedPrimitive:
+def _concat(op: dnnl.ConcatOp, types: Types) -> DescribedPrimitive:
     sources = [
         types.operand(Arg.MULTIPLE_SRC + position, value)
         for position, value in enumerate(op.sources)
     ]
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         "dnnl_concat_primitive_desc_create",
         (
-            ENGINE,
+            calls.ENGINE,
             types.of(op.output),
             len(sources),
             op.axis.value.data,
-            Descriptors(tuple(source.descriptor for source in sources)),
-            Attributes(),
+            calls.Descriptors(tuple(source.descriptor for source in sources)),
+            calls.Attributes(),
         ),
     )
     return DescribedPrimitive(call, (*sources, types.operand(Arg.DST, op.output)))
 
 
-def _shuffle(op: ShuffleOp, types: Types) -> DescribedPrimitive:
+def _shuffle(op: dnnl.ShuffleOp, types: Types) -> DescribedPrimitive:
     """Describes a shuffle: oneDNN's primitive for blocked channels, otherwise a reorder."""
     if not layouts.blocks(types.layout(op.source)):
         return _shuffle_by_reorder(op, types)
-    described, size = _described(op, types), Size(op.group_size.value.data)
-    call = forward("shuffle", *described, op.axis.value.data, size, Attributes())
+    described, size = _described(op, types), calls.Size(op.group_size.value.data)
+    call = forward("shuffle", *described, op.axis.value.data, size, calls.Attributes())
     return unary(call, types, op.source, op.output)
 
 
 def reorder(
-    source: MemoryDescriptor, destination: MemoryDescriptor, value: SSAValue
+    source: calls.MemoryDescriptor, destination: calls.MemoryDescriptor, value: SSAValue
 ) -> DescribedPrimitive:
     """Describes a copy of `value` from one layout to another."""
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         "dnnl_reorder_primitive_desc_create",
-        (source, ENGINE, destination, ENGINE, Attributes()),
+        (source, calls.ENGINE, destination, calls.ENGINE, calls.Attributes()),
     )
     return DescribedPrimitive(
         call, (Operand(Arg.SRC, value, source), Operand(Arg.DST, value, destination))
     )
 
 
-def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> DescribedPrimitive:
+def _shuffle_by_reorder(op: dnnl.ShuffleOp, types: Types) -> DescribedPrimitive:
     """Describes a shuffle as a copy between two views that split the shuffled dimension in two.
 
     One of the views is transposed.
@@ -260,11 +229,13 @@ def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> DescribedPrimitive:
     count = dims[axis] // size
     split = (*dims[:axis], count, size, *dims[axis + 1 :])
 
-    def view(descriptor: MemoryDescriptor, outer: int, inner: int) -> MemoryDescriptor:
+    def view(descriptor: calls.MemoryDescriptor, outer: int, inner: int) -> calls.MemoryDescriptor:
         steps = layouts.strides(descriptor.dims, descriptor.layout)
         step = steps[axis]
         strides = (*steps[:axis], outer * step, inner * step, *steps[axis + 1 :])
-        return MemoryDescriptor(split, layouts.plain(len(split)), strides, descriptor.data_type)
+        return calls.MemoryDescriptor(
+            split, layouts.plain(len(split)), strides, descriptor.data_type
+        )
 
     rows, columns = view(source, size, 1), view(destination, 1, count)
     call = reorder(rows, columns, op.source).call
@@ -272,7 +243,7 @@ def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> DescribedPrimitive:
     return DescribedPrimitive(call, operands)
 
 
-def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> DescribedPrimitive:
+def _pixel_shuffle(op: dnnl.PixelShuffleOp, types: Types) -> DescribedPrimitive:
     """Describes a pixel shuffle as a copy between two views with shape `[N, *block, C, ...]`.
 
     Blocked channels are not supported: no strides describe their views.
@@ -289,7 +260,7 @@ def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> DescribedPrimitive:
     inner = (one * size for one, size in zip(steps, block, strict=True))
     write = (batch, *steps, step, *inner)
     before, after = (
-        MemoryDescriptor(apart, layouts.plain(len(apart)), strides, source.data_type)
+        calls.MemoryDescriptor(apart, layouts.plain(len(apart)), strides, source.data_type)
         for strides in (read, write)
     )
     call = reorder(before, after, op.source).call
@@ -297,32 +268,32 @@ def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> DescribedPrimitive:
     return DescribedPrimitive(call, operands)
 
 
-def _reorder(op: ReorderOp | ConvertOp, types: Types) -> DescribedPrimitive:
+def _reorder(op: dnnl.ReorderOp | dnnl.ConvertOp, types: Types) -> DescribedPrimitive:
     described = reorder(types.of(op.source), types.of(op.output), op.source)
     return unary(described.call, types, op.source, op.output)
 
 
 _DESCRIBERS: dict[type[Operation], Callable[[Any, Types], DescribedPrimitive]] = {
-    BatchNormalizationOp: _batch_normalization,
-    BinaryOp: _binary,
-    ConcatOp: _concat,
-    ConvertOp: _reorder,
-    ConvolutionOp: convolution,
-    DeconvolutionOp: deconvolution,
-    EltwiseOp: _eltwise,
-    GruOp: gru,
-    InnerProductOp: inner_product,
-    LayerNormalizationOp: _layer_normalization,
-    LrnOp: _lrn,
-    LstmOp: lstm,
-    MatmulOp: matmul,
-    PixelShuffleOp: _pixel_shuffle,
-    PoolingOp: _pooling,
-    QuantizedAddOp: _quantized_add,
-    QuantizedConvolutionOp: quantized_convolution,
-    QuantizedMatmulOp: quantized_matmul,
-    ReorderOp: _reorder,
-    ResamplingOp: _resampling,
-    ShuffleOp: _shuffle,
-    SoftmaxOp: _softmax,
+    dnnl.BatchNormalizationOp: _batch_normalization,
+    dnnl.BinaryOp: _binary,
+    dnnl.ConcatOp: _concat,
+    dnnl.ConvertOp: _reorder,
+    dnnl.ConvolutionOp: convolution,
+    dnnl.DeconvolutionOp: deconvolution,
+    dnnl.EltwiseOp: _eltwise,
+    dnnl.GruOp: gru,
+    dnnl.InnerProductOp: inner_product,
+    dnnl.LayerNormalizationOp: _layer_normalization,
+    dnnl.LrnOp: _lrn,
+    dnnl.LstmOp: lstm,
+    dnnl.MatmulOp: matmul,
+    dnnl.PixelShuffleOp: _pixel_shuffle,
+    dnnl.PoolingOp: _pooling,
+    dnnl.QuantizedAddOp: _quantized_add,
+    dnnl.QuantizedConvolutionOp: quantized_convolution,
+    dnnl.QuantizedMatmulOp: quantized_matmul,
+    dnnl.ReorderOp: _reorder,
+    dnnl.ResamplingOp: _resampling,
+    dnnl.ShuffleOp: _shuffle,
+    dnnl.SoftmaxOp: _softmax,
 }

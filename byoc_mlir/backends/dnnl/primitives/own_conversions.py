@@ -6,7 +6,7 @@ import math
 
 from xdsl.dialects.builtin import bf16, f32
 
-from byoc_mlir.backends.dnnl.dialect import ConvertOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
@@ -14,7 +14,7 @@ from byoc_mlir.kernels.convolution import KernelCode
 from byoc_mlir.kernels.interleave import interleave_code
 
 
-def interleaving(op: ConvertOp, layout: LayoutOf) -> KernelCode | None:
+def interleaving(op: dnnl.ConvertOp, layout: LayoutOf) -> KernelCode | None:
     """Returns the kernel that converts `f32` NCHW to `bf16` NHWC, or `None` for another op."""
     rank = len(shape_of(op.output))
     types = (tensor_type(op.source).element_type, op.element)

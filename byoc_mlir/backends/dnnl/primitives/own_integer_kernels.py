@@ -12,12 +12,7 @@ import numpy as np
 from xdsl.dialects.builtin import FloatAttr, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    BinaryAttr,
-    EltwiseAttr,
-    QuantizedConvolutionOp,
-    SumAttr,
-)
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
 from byoc_mlir.dialects.relay import ConstantOp, Weight
@@ -42,7 +37,7 @@ Kernel: TypeAlias = "IntegerConvolution | DepthwiseOfBytes | ThroughFloats"
 Forms: TypeAlias = tuple[IntegerConvolution, ...]
 
 
-def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Kernel]:
+def integer_kernels(op: dnnl.QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Kernel]:
     """Yields the kernels for a convolution if source, result and residual are NHWC."""
     source = op.arguments[0]
     images, channels, *sizes = shape_of(source)
@@ -96,7 +91,7 @@ def _forms(product: IntegerConvolution, weights: SSAValue) -> Forms:
     return known[product]
 
 
-def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kernel:
+def planned_integer_kernel(op: dnnl.QuantizedConvolutionOp, layout: LayoutOf) -> Kernel:
     """Returns the kernel that a convolution names as its algorithm.
 
     Raises:
@@ -112,21 +107,21 @@ def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kern
     return found[name]
 
 
-def packed(op: QuantizedConvolutionOp, kernel: Kernel) -> Weight:
+def packed(op: dnnl.QuantizedConvolutionOp, kernel: Kernel) -> Weight:
     """Packs weights, scales and bias for a kernel, once for all users of these constants."""
     given = [planes(_known(op.weights)), _known(op.scales), _known(op.bias)]
     array = derived_array((kernel.name, kernel.packing), given, lambda: kernel.pack(*given))
     return Weight.of(f"packed_weights.{kernel.name}", array)
 
 
-def _epilogue(op: QuantizedConvolutionOp) -> IntegerEpilogue:
+def _epilogue(op: dnnl.QuantizedConvolutionOp) -> IntegerEpilogue:
     """Returns the epilogue that the post-ops require, as `conversion.quantized` builds them."""
     chain, residual = list(op.post_ops), None
     if op.post_op_operands:
         limits, added, linear, *chain = chain
-        assert isinstance(limits, EltwiseAttr)
-        assert isinstance(added, BinaryAttr | SumAttr)
-        assert isinstance(linear, EltwiseAttr)
+        assert isinstance(limits, dnnl.EltwiseAttr)
+        assert isinstance(added, dnnl.BinaryAttr | dnnl.SumAttr)
+        assert isinstance(linear, dnnl.EltwiseAttr)
         numbers = (one.value.data for one in (*_parameters(limits), *_parameters(linear)))
         residual = ByteResidual(_is_signed(op.post_op_operands[0]), *numbers)
     zero_point = int(_known(op.zero_point)[0])
@@ -135,20 +130,20 @@ def _epilogue(op: QuantizedConvolutionOp) -> IntegerEpilogue:
 
 
 def _limits(
-    op: QuantizedConvolutionOp, chain: Sequence[Attribute], zero_point: int
+    op: dnnl.QuantizedConvolutionOp, chain: Sequence[Attribute], zero_point: int
 ) -> tuple[int, int]:
     range_ = np.iinfo(numpy_dtype(op.element))
     if not chain:
         return range_.min, range_.max
     (limits,) = chain
-    assert isinstance(limits, EltwiseAttr)
+    assert isinstance(limits, dnnl.EltwiseAttr)
     if limits.algorithm.data == "relu":
         return max(zero_point, range_.min), range_.max
     low, high = (one.value.data + zero_point for one in _parameters(limits))
     return max(math.ceil(low), range_.min), min(math.floor(high), range_.max)
 
 
-def _parameters(attribute: EltwiseAttr) -> tuple[FloatAttr, FloatAttr]:
+def _parameters(attribute: dnnl.EltwiseAttr) -> tuple[FloatAttr, FloatAttr]:
     return attribute.alpha, attribute.beta
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.dialects.builtin import bf16, f32
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import BinaryAttr, ConvolutionOp, EltwiseAttr, SumAttr
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.algorithms import OWN_CONVOLUTIONS
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
@@ -27,14 +27,14 @@ from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.runtime.system.cpu import Cpu
 
 
-def candidates(op: ConvolutionOp, layout: LayoutOf) -> Iterator[ConvolutionKernel]:
+def candidates(op: dnnl.ConvolutionOp, layout: LayoutOf) -> Iterator[ConvolutionKernel]:
     """Yields the kernels that compute an op with its operands and results in the given layouts."""
     convolution = _convolution(op, layout)
     if convolution is not None:
         yield from convolution_kernels(convolution, VectorUnit.of(Cpu.host().features))
 
 
-def planned(op: ConvolutionOp, layout: LayoutOf) -> ConvolutionKernel | None:
+def planned(op: dnnl.ConvolutionOp, layout: LayoutOf) -> ConvolutionKernel | None:
     """Returns the kernel that an op names as its algorithm, or `None` for oneDNN's algorithms.
 
     Raises:
@@ -52,7 +52,7 @@ def planned(op: ConvolutionOp, layout: LayoutOf) -> ConvolutionKernel | None:
     return found[name]
 
 
-def sharing_code(op: ConvolutionOp) -> int:
+def sharing_code(op: dnnl.ConvolutionOp) -> int:
     """Returns the number of convolutions in a region that share this kernel's code.
 
     Depthwise convolutions with the same windows share code; other convolutions share none.
@@ -60,12 +60,12 @@ def sharing_code(op: ConvolutionOp) -> int:
     region = op.parent_block()
     if op.groups.value.data == 1 or region is None:
         return 1
-    convolutions = (one for one in region.ops if isinstance(one, ConvolutionOp))
+    convolutions = (one for one in region.ops if isinstance(one, dnnl.ConvolutionOp))
     code, apart = _code_of(op), (one for one in convolutions if one.groups.value.data > 1)
     return sum(_code_of(one) == code for one in apart)
 
 
-def _code_of(op: ConvolutionOp) -> object:
+def _code_of(op: dnnl.ConvolutionOp) -> object:
     """Returns a key of all parameters that a depthwise kernel's code depends on; the channels are
     not among them.
     """
@@ -73,12 +73,12 @@ def _code_of(op: ConvolutionOp) -> object:
     return window, op.strides, op.dilation, op.post_ops, type_
 
 
-def residual_of(op: ConvolutionOp) -> SSAValue | None:
+def residual_of(op: dnnl.ConvolutionOp) -> SSAValue | None:
     """Returns the value that a kernel adds to the result of its op, if any."""
     return op.post_op_operands[0] if op.post_op_operands else None
 
 
-def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
+def _convolution(op: dnnl.ConvolutionOp, layout: LayoutOf) -> Convolution | None:
     source, result, weights = op.arguments[0], op.output, shape_of(op.weights)
     element, numbers = tensor_type(source).element_type, (op.weights, result, *op.post_op_operands)
     if (
@@ -101,7 +101,7 @@ def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
     return Convolution(read, written, *windows, epilogue, op.groups.value.data, element)
 
 
-def _is_of_few_channels(op: ConvolutionOp) -> bool:
+def _is_of_few_channels(op: dnnl.ConvolutionOp) -> bool:
     """True if a convolution reads images with few channels, such as RGB.
 
     oneDNN reads such images as NCHW.
@@ -122,7 +122,7 @@ def _image(value: SSAValue, layout: LayoutOf) -> Image | None:
     return None
 
 
-def _epilogue(op: ConvolutionOp, layout: LayoutOf) -> Epilogue | None:
+def _epilogue(op: dnnl.ConvolutionOp, layout: LayoutOf) -> Epilogue | None:
     """Returns the epilogue for the post-ops of a convolution, or `None` if kernels do not support
     them.
     """
@@ -132,10 +132,10 @@ def _epilogue(op: ConvolutionOp, layout: LayoutOf) -> Epilogue | None:
     return None if limits is None else Epilogue(op.bias is not None, residual, *limits)
 
 
-def _is_sum(op: ConvolutionOp, post_op: Attribute, layout: LayoutOf) -> bool:
-    if isinstance(post_op, SumAttr):
+def _is_sum(op: dnnl.ConvolutionOp, post_op: Attribute, layout: LayoutOf) -> bool:
+    if isinstance(post_op, dnnl.SumAttr):
         return post_op.factor.value.data == 1
-    if not isinstance(post_op, BinaryAttr) or post_op.algorithm.data != "add":
+    if not isinstance(post_op, dnnl.BinaryAttr) or post_op.algorithm.data != "add":
         return False
     operand = op.post_op_operands[0]
     return shape_of(operand) == shape_of(op.output) and layout(operand) == layout(op.output)
@@ -144,7 +144,7 @@ def _is_sum(op: ConvolutionOp, post_op: Attribute, layout: LayoutOf) -> bool:
 def _limits(chain: Sequence[Attribute]) -> tuple[float, float] | None:
     if not chain:
         return -math.inf, math.inf
-    if len(chain) > 1 or not isinstance(chain[0], EltwiseAttr):
+    if len(chain) > 1 or not isinstance(chain[0], dnnl.EltwiseAttr):
         return None
     alpha, beta = chain[0].alpha.value.data, chain[0].beta.value.data
     if chain[0].algorithm.data == "relu" and alpha == 0:

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp, RecurrentOp
-from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.calls import (
-    ENGINE,
-    Argument,
-    Attributes,
-    MemoryDescriptor,
-    PrimitiveCall,
-)
+from byoc_mlir.backends.dnnl import dialect as dnnl
+from byoc_mlir.backends.dnnl.library import calls, layouts
 from byoc_mlir.backends.dnnl.library.objects import find
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive, Operand, Types
 from byoc_mlir.onednn import constants
@@ -23,17 +16,17 @@ _LAST_STATES = (Arg.DST_ITER, Arg.DST_ITER_C)
 _NO_FLAGS = 0
 
 
-def lstm(op: LstmOp, types: Types) -> DescribedPrimitive:
+def lstm(op: dnnl.LstmOp, types: Types) -> DescribedPrimitive:
     no_peepholes, no_projection = None, None
     return _recurrent(op, types, "dnnl_lstm_forward", no_peepholes, no_projection)
 
 
-def gru(op: GruOp, types: Types) -> DescribedPrimitive:
+def gru(op: dnnl.GruOp, types: Types) -> DescribedPrimitive:
     is_linear = op.linear_before_reset.value.data
     return _recurrent(op, types, "dnnl_lbr_gru_forward" if is_linear else "dnnl_gru_forward")
 
 
-def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> DescribedPrimitive:
+def _recurrent(op: dnnl.RecurrentOp, types: Types, kind: str, *between: None) -> DescribedPrimitive:
     """Describes the call of a recurrent layer, `kind`; `between` are the arguments after the
     weights.
 
@@ -48,17 +41,17 @@ def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> Desc
 
 
 def _described(
-    op: RecurrentOp, types: Types, kind: str, between: Sequence[None], *, packed: bool
+    op: dnnl.RecurrentOp, types: Types, kind: str, between: Sequence[None], *, packed: bool
 ) -> DescribedPrimitive:
     bias = op.arguments[3]
-    first: list[Argument] = [None] * op.STATES
+    first: list[calls.Argument] = [None] * op.STATES
     for index, state in enumerate(op.states):
         first[index] = types.of(state)
     weights = [_weights(types.of(value), packed) for value in op.arguments[1:3]]
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         f"{kind}_primitive_desc_create",
         (
-            ENGINE,
+            calls.ENGINE,
             FORWARD_INFERENCE,
             constants.DIRECTIONS[op.direction.data],
             types.of(op.source),
@@ -68,7 +61,7 @@ def _described(
             types.of(bias),
             *(types.of(result) for result in op.results),
             _NO_FLAGS,
-            Attributes(),
+            calls.Attributes(),
         ),
     )
     operands = (
@@ -85,5 +78,5 @@ def _described(
     return DescribedPrimitive(call, operands)
 
 
-def _weights(stored: MemoryDescriptor, packed: bool) -> MemoryDescriptor:
-    return MemoryDescriptor(stored.dims, layouts.ANY) if packed else stored
+def _weights(stored: calls.MemoryDescriptor, packed: bool) -> calls.MemoryDescriptor:
+    return calls.MemoryDescriptor(stored.dims, layouts.ANY) if packed else stored

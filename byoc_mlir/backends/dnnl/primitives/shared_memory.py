@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    ActivationOp,
-    EltwiseAttr,
-    JoinOp,
-    PermuteOp,
-    SliceOp,
-    SumAttr,
-    ViewOp,
-    layout_of,
-)
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library.calls import element_bytes
 from byoc_mlir.backends.dnnl.primitives.descriptions import Types, data_type_of
 
-_NAMES = (ViewOp, PermuteOp, SliceOp)
+_NAMES = (dnnl.ViewOp, dnnl.PermuteOp, dnnl.SliceOp)
 """Ops whose results are views of their operand's memory."""
 
 
@@ -49,10 +39,10 @@ def first_name(value: SSAValue) -> SSAValue:
     return value
 
 
-def _join_of(value: SSAValue) -> JoinOp | None:
+def _join_of(value: SSAValue) -> dnnl.JoinOp | None:
     """Returns the join that has a value, or a later value in its memory, as a source."""
     for use in value.uses:
-        if isinstance(use.operation, JoinOp):
+        if isinstance(use.operation, dnnl.JoinOp):
             return use.operation
         if shares_memory(use.operation, value):
             found = _join_of(use.operation.results[0])
@@ -74,12 +64,14 @@ def is_overwritten(value: SSAValue) -> bool:
 
 
 def _shared_operand(op: Operation) -> SSAValue | None:
-    if isinstance(op, (ActivationOp, *_NAMES)):
+    if isinstance(op, (dnnl.ActivationOp, *_NAMES)):
         return op.source
-    if isinstance(op, PostOpsOp) and any(isinstance(one, SumAttr) for one in op.post_ops.data):
-        readers = (one for one in op.post_ops if not isinstance(one, EltwiseAttr))
+    if isinstance(op, dnnl.PostOpsOp) and any(
+        isinstance(one, dnnl.SumAttr) for one in op.post_ops.data
+    ):
+        readers = (one for one in op.post_ops if not isinstance(one, dnnl.EltwiseAttr))
         for attribute, operand in zip(readers, op.post_op_operands, strict=True):
-            if isinstance(attribute, SumAttr):
+            if isinstance(attribute, dnnl.SumAttr):
                 return operand
     return None
 
@@ -91,7 +83,7 @@ def offset_in_root(value: SSAValue) -> int:
         source = _shared_operand(value.owner)
         if source is None:
             break
-        if isinstance(value.owner, SliceOp):
+        if isinstance(value.owner, dnnl.SliceOp):
             total += value.owner.offset * element_bytes(data_type_of(value))
         value = source
     join = _join_of(value)
@@ -104,4 +96,4 @@ def offset_in_root(value: SSAValue) -> int:
 
 def byte_size(value: SSAValue) -> int:
     """Returns the bytes of a value in its layout."""
-    return Types(layout_of).of(value).byte_size
+    return Types(dnnl.layout_of).of(value).byte_size

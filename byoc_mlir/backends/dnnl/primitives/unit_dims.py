@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.calls import (
-    Argument,
-    Attributes,
-    Binary,
-    Descriptors,
-    MemoryDescriptor,
-)
+from byoc_mlir.backends.dnnl.library import calls, layouts
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive
 
 _Kind = Callable[[int], str]
@@ -41,7 +34,7 @@ def described_one_way(described: DescribedPrimitive) -> DescribedPrimitive:
 _KINDS: Sequence[_Kind] = (layouts.plain, layouts.channels_last)
 
 
-def _kinds_of(descriptor: MemoryDescriptor, kinds: Sequence[_Kind]) -> Sequence[_Kind]:
+def _kinds_of(descriptor: calls.MemoryDescriptor, kinds: Sequence[_Kind]) -> Sequence[_Kind]:
     """Returns the kinds of layouts that give all elements the same offsets as the descriptor."""
     if descriptor.layout == layouts.ANY or layouts.blocks(descriptor.layout):
         return ()
@@ -61,23 +54,23 @@ class _Canonical:
     kinds: Sequence[_Kind]
     decided: _Kind
     """Kind of layout that is chosen for tensors that fit several kinds."""
-    known: dict[MemoryDescriptor, Sequence[_Kind]]
+    known: dict[calls.MemoryDescriptor, Sequence[_Kind]]
 
-    def argument(self, argument: Argument) -> Argument:
+    def argument(self, argument: calls.Argument) -> calls.Argument:
         """Returns the argument of a call with canonical descriptors."""
-        if isinstance(argument, MemoryDescriptor):
+        if isinstance(argument, calls.MemoryDescriptor):
             return self.of(argument)
-        if isinstance(argument, Descriptors):
-            return Descriptors(tuple(map(self.of, argument.items)))
-        if isinstance(argument, Attributes):
+        if isinstance(argument, calls.Descriptors):
+            return calls.Descriptors(tuple(map(self.of, argument.items)))
+        if isinstance(argument, calls.Attributes):
             post_ops = tuple(
-                replace(one, other=self.of(one.other)) if isinstance(one, Binary) else one
+                replace(one, other=self.of(one.other)) if isinstance(one, calls.Binary) else one
                 for one in argument.post_ops
             )
             return replace(argument, post_ops=post_ops)
         return argument
 
-    def of(self, descriptor: MemoryDescriptor) -> MemoryDescriptor:
+    def of(self, descriptor: calls.MemoryDescriptor) -> calls.MemoryDescriptor:
         """Returns the canonical descriptor."""
         if descriptor not in self.known:
             self.known[descriptor] = _kinds_of(descriptor, self.kinds)
@@ -85,6 +78,6 @@ class _Canonical:
         if not found:
             return descriptor
         kind = self.decided if self.decided in found else found[0]
-        return MemoryDescriptor(
+        return calls.MemoryDescriptor(
             descriptor.dims, kind(len(descriptor.dims)), data_type=descriptor.data_type
         )

@@ -8,24 +8,8 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.dialect import (
-    ConvolutionOp,
-    DeconvolutionOp,
-    InnerProductOp,
-    MatmulOp,
-    QuantizedConvolutionOp,
-    QuantizedMatmulOp,
-    ViewOp,
-)
-from byoc_mlir.backends.dnnl.dialect.base import ProductOp
-from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
-from byoc_mlir.backends.dnnl.library import algorithms, layouts
-from byoc_mlir.backends.dnnl.library.calls import (
-    ENGINE,
-    Attributes,
-    MemoryDescriptor,
-    PrimitiveCall,
-)
+from byoc_mlir.backends.dnnl import dialect as dnnl
+from byoc_mlir.backends.dnnl.library import algorithms, calls, layouts
 from byoc_mlir.backends.dnnl.primitives.descriptions import (
     DescribedPrimitive,
     Operand,
@@ -52,19 +36,19 @@ def is_packable_matrix(value: SSAValue) -> bool:
 
 
 def _constant(value: SSAValue) -> ConstantOp | None:
-    while isinstance(value.owner, ViewOp):
+    while isinstance(value.owner, dnnl.ViewOp):
         value = value.owner.source
     return value.owner if isinstance(value.owner, ConstantOp) else None
 
 
 def _weights(
-    value: SSAValue, stored: MemoryDescriptor, packing: str = layouts.ANY
-) -> tuple[MemoryDescriptor, Operand]:
+    value: SSAValue, stored: calls.MemoryDescriptor, packing: str = layouts.ANY
+) -> tuple[calls.MemoryDescriptor, Operand]:
     """Returns the weights' descriptor for the primitive, and the argument with the stored
     layout.
     """
     packed = is_packable(value)
-    wanted = MemoryDescriptor(stored.dims, packing, data_type=stored.data_type)
+    wanted = calls.MemoryDescriptor(stored.dims, packing, data_type=stored.data_type)
     return wanted if packed else stored, Operand(Arg.WEIGHTS, value, stored, packed)
 
 
@@ -72,13 +56,13 @@ def _grouped(dims: Sequence[int], groups: int) -> tuple[int, ...]:
     return tuple(dims) if groups == 1 else (groups, dims[0] // groups, *dims[1:])
 
 
-def _described(value: SSAValue | None, types: Types) -> MemoryDescriptor | None:
+def _described(value: SSAValue | None, types: Types) -> calls.MemoryDescriptor | None:
     return None if value is None else types.of(value)
 
 
 def _product(
-    call: PrimitiveCall,
-    op: WeightedWindowOp | ProductOp,
+    call: calls.PrimitiveCall,
+    op: dnnl.WeightedWindowOp | dnnl.ProductOp,
     types: Types,
     operands: Sequence[Operand],
     others: Sequence[Operand],
@@ -92,11 +76,11 @@ def _product(
 
 
 def _windowed(
-    op: WeightedWindowOp,
+    op: dnnl.WeightedWindowOp,
     types: Types,
     kind: str,
     algorithm: int,
-    stored: MemoryDescriptor,
+    stored: calls.MemoryDescriptor,
 ) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     source = types.operand(Arg.SRC, op.arguments[0])
@@ -117,18 +101,18 @@ def _windowed(
     return _product(call, op, types, (source, weights), post_operands)
 
 
-def convolution(op: ConvolutionOp, types: Types) -> DescribedPrimitive:
+def convolution(op: dnnl.ConvolutionOp, types: Types) -> DescribedPrimitive:
     dims = _grouped(shape_of(op.weights), op.groups.value.data)
     return _windowed(
         op,
         types,
         "convolution",
         algorithms.CONVOLUTION[op.algorithm.data],
-        MemoryDescriptor.plain(dims, data_type_of(op.weights)),
+        calls.MemoryDescriptor.plain(dims, data_type_of(op.weights)),
     )
 
 
-def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> DescribedPrimitive:
+def quantized_convolution(op: dnnl.QuantizedConvolutionOp, types: Types) -> DescribedPrimitive:
     """Describes an int8 convolution, with the parameters of source, weights and result."""
     dims = _grouped(shape_of(op.weights), op.groups.value.data)
     described = _windowed(
@@ -136,11 +120,11 @@ def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Described
         types,
         "convolution",
         algorithms.CONVOLUTION["direct"],
-        MemoryDescriptor.plain(dims, data_type_of(op.weights)),
+        calls.MemoryDescriptor.plain(dims, data_type_of(op.weights)),
     )
     per_output = 1 if op.groups.value.data == 1 else 3
     *arguments, attributes = described.call.arguments
-    assert isinstance(attributes, Attributes)
+    assert isinstance(attributes, calls.Attributes)
     scales = types.operand(constants.ATTR_SCALES | Arg.WEIGHTS, op.scales)
     zero_points = _zero_points((op.source_zero_point, op.zero_point), types)
     attributes = replace(
@@ -170,7 +154,7 @@ def _of_whole_tensors(zero_points: Sequence[Operand]) -> tuple[tuple[int, int], 
     return tuple((one.argument & ~constants.ATTR_ZERO_POINTS, 0) for one in zero_points)
 
 
-def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> DescribedPrimitive:
+def quantized_matmul(op: dnnl.QuantizedMatmulOp, types: Types) -> DescribedPrimitive:
     """Describes an int8 matmul, with the parameters of source, weights and result."""
     attributes, post_operands = types.post_ops(op)
     a, b, bias, scales, *rest = op.primary
@@ -182,9 +166,9 @@ def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> DescribedPrimitive:
         scales=((Arg.WEIGHTS, 0 if shape_of(scales) == (1,) else 2),),
         zero_points=_of_whole_tensors(zero_points),
     )
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         "dnnl_matmul_primitive_desc_create",
-        (ENGINE, types.of(a), wanted, types.of(bias), types.of(op.output), attributes),
+        (calls.ENGINE, types.of(a), wanted, types.of(bias), types.of(op.output), attributes),
     )
     operands = (
         types.operand(Arg.SRC, a),
@@ -205,7 +189,7 @@ def by_algorithm(described: DescribedPrimitive, algorithm: str) -> DescribedPrim
     return replace(described, call=replace(described.call, arguments=arguments))
 
 
-def deconvolution(op: DeconvolutionOp, types: Types) -> DescribedPrimitive:
+def deconvolution(op: dnnl.DeconvolutionOp, types: Types) -> DescribedPrimitive:
     """Describes a deconvolution; in oneDNN's weights, output channels come before input
     channels.
     """
@@ -222,11 +206,11 @@ def deconvolution(op: DeconvolutionOp, types: Types) -> DescribedPrimitive:
         types,
         "deconvolution",
         constants.DECONVOLUTION_DIRECT,
-        MemoryDescriptor(dims, layouts.plain(len(dims)), strides),
+        calls.MemoryDescriptor(dims, layouts.plain(len(dims)), strides),
     )
 
 
-def inner_product(op: InnerProductOp, types: Types) -> DescribedPrimitive:
+def inner_product(op: dnnl.InnerProductOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     source, value = types.operand(Arg.SRC, op.primary[0]), op.primary[1]
     wanted, weights = _weights(value, types.of(value))
@@ -235,10 +219,10 @@ def inner_product(op: InnerProductOp, types: Types) -> DescribedPrimitive:
     return _product(call, op, types, (source, weights), post_operands)
 
 
-def transposed(descriptor: MemoryDescriptor) -> MemoryDescriptor:
+def transposed(descriptor: calls.MemoryDescriptor) -> calls.MemoryDescriptor:
     """Returns the descriptor of the same matrices with their last two dimensions swapped."""
     dims, strides = descriptor.dims, layouts.strides(descriptor.dims, descriptor.layout)
-    return MemoryDescriptor(
+    return calls.MemoryDescriptor(
         (*dims[:-2], dims[-1], dims[-2]),
         descriptor.layout,
         (*strides[:-2], strides[-1], strides[-2]),
@@ -246,7 +230,7 @@ def transposed(descriptor: MemoryDescriptor) -> MemoryDescriptor:
     )
 
 
-def matmul(op: MatmulOp, types: Types) -> DescribedPrimitive:
+def matmul(op: dnnl.MatmulOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     a, b = op.primary[:2]
     source, stored = types.of(a), types.of(b)
@@ -257,9 +241,9 @@ def matmul(op: MatmulOp, types: Types) -> DescribedPrimitive:
     wanted, weights = stored, Operand(Arg.WEIGHTS, b, stored)
     if is_packable_matrix(b):
         wanted, weights = _weights(b, stored, op.packing.data)
-    call = PrimitiveCall(
+    call = calls.PrimitiveCall(
         "dnnl_matmul_primitive_desc_create",
-        (ENGINE, source, wanted, _described(op.bias, types), types.of(op.output), attributes),
+        (calls.ENGINE, source, wanted, _described(op.bias, types), types.of(op.output), attributes),
     )
     operands = (Operand(Arg.SRC, a, source), weights)
     return _product(call, op, types, operands, post_operands)

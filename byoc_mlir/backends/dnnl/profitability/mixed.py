@@ -10,10 +10,9 @@ from xdsl.dialects.builtin import bf16, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs.costs import Cost, Costs
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, DeconvolutionOp
-from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
 from byoc_mlir.backends.dnnl.partition.trial import region_of
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
@@ -38,13 +37,13 @@ def faster_in_f32(op: Operation, choices: Choices) -> str | None:
     """
     region = region_of(op)
     convert_region(region)
-    found = [one for one in region.body.block.ops if isinstance(one, WeightedWindowOp)]
+    found = [one for one in region.body.block.ops if isinstance(one, dnnl.WeightedWindowOp)]
     if len(found) != 1:
         return None
     (window,) = found
     with openmp_threads(1):
         exact = None if choices.winograd == "off" else _by_fewer_products(window, choices)
-        if isinstance(window, DeconvolutionOp) and can_unfold(window):
+        if isinstance(window, dnnl.DeconvolutionOp) and can_unfold(window):
             window = unfold(window)
         for value in _values(window):
             _retype(value, bf16)
@@ -54,12 +53,12 @@ def faster_in_f32(op: Operation, choices: Choices) -> str | None:
         return _if_less(exact, best_cost(window, choices).milliseconds)
 
 
-def _by_fewer_products(op: WeightedWindowOp, choices: Choices) -> Cost | None:
+def _by_fewer_products(op: dnnl.WeightedWindowOp, choices: Choices) -> Cost | None:
     """Returns the `f32` cost of a convolution by a built-in Winograd kernel.
 
     Returns `None` if no such kernel supports it.
     """
-    if not isinstance(op, ConvolutionOp):
+    if not isinstance(op, dnnl.ConvolutionOp):
         return None
     kernels = [one for layout in ways(op) for one in candidates(op, layout)]
     if not any(isinstance(one, Winograd) for one in kernels):
@@ -68,7 +67,7 @@ def _by_fewer_products(op: WeightedWindowOp, choices: Choices) -> Cost | None:
     return replace(best, milliseconds=best.milliseconds + _conversions(op))
 
 
-def _not_written(op: WeightedWindowOp) -> str | None:
+def _not_written(op: dnnl.WeightedWindowOp) -> str | None:
     """Returns why oneDNN has no code for a `bf16` op, or `None`.
 
     The op's result may be `bf16` or `f32`.
@@ -96,13 +95,13 @@ def best_cost(op: Operation, choices: Choices) -> Cost:
     return min(costs.best(op, layout) for layout in ways(op))
 
 
-def _conversions(op: WeightedWindowOp) -> float:
+def _conversions(op: dnnl.WeightedWindowOp) -> float:
     """Estimates the milliseconds to convert source and result from or to `bf16`."""
     elements = sum(math.prod(shape_of(value)) for value in (op.arguments[0], op.output))
     return _CONVERTED_BYTES * elements / calibration(ConvolutionCalibration).transformed_bytes
 
 
-def _values(op: WeightedWindowOp) -> Iterator[SSAValue]:
+def _values(op: dnnl.WeightedWindowOp) -> Iterator[SSAValue]:
     """Yields the values of a `bf16` convolution that are `bf16`.
 
     The bias and post-op operands of other shapes are not among them.

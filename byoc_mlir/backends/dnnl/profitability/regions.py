@@ -9,10 +9,9 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
 from byoc_mlir.abi import COMPILER
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs.costs import Costs
-from byoc_mlir.backends.dnnl.dialect import ReorderOp, layout_of
-from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp
 from byoc_mlir.backends.dnnl.partition.trial import region_of
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProducts
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
@@ -38,7 +37,7 @@ def planned_milliseconds(region: FuncOp, choices: Choices) -> float:
     """Estimates the milliseconds of a region after all passes."""
     costs = Costs(choices)
     with openmp_threads(1):
-        ops = (op for op in region.body.block.ops if isinstance(op, ExecutedOp))
+        ops = (op for op in region.body.block.ops if isinstance(op, dnnl.ExecutedOp))
         return sum(_milliseconds(op, costs) for op in ops)
 
 
@@ -76,10 +75,10 @@ def _alone(op: Operation, choices: Choices) -> float:
     return planned_milliseconds(region, choices)
 
 
-def _milliseconds(op: ExecutedOp, costs: Costs) -> float:
-    if isinstance(op, ReorderOp):
+def _milliseconds(op: dnnl.ExecutedOp, costs: Costs) -> float:
+    if isinstance(op, dnnl.ReorderOp):
         (source,) = op.operands
-        return costs.reorder(source, layout_of(source), layout_of(op.results[0]))
+        return costs.reorder(source, dnnl.layout_of(source), dnnl.layout_of(op.results[0]))
     return max(costs.decided(op), reading_weights(op))
 
 

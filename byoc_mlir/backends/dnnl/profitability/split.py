@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import bf16
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs.costs import Costs
-from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, MatmulOp
 from byoc_mlir.backends.dnnl.partition.trial import region_of
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
@@ -36,7 +36,7 @@ def faster_whole(op: Operation, choices: Choices) -> str | None:
     """
     region = region_of(op)
     convert_region(region)
-    products = (ConvolutionOp, MatmulOp)
+    products = (dnnl.ConvolutionOp, dnnl.MatmulOp)
     found = [one for one in region.body.block.ops if isinstance(one, products)]
     if len(found) != 1:
         return "it is not one matmul or convolution"
@@ -55,7 +55,7 @@ def faster_whole(op: Operation, choices: Choices) -> str | None:
     )
 
 
-def _split_milliseconds(product: ConvolutionOp | MatmulOp, costs: Costs) -> float:
+def _split_milliseconds(product: dnnl.ConvolutionOp | dnnl.MatmulOp, costs: Costs) -> float:
     """Returns the milliseconds of the split matmul or convolution, with reorders.
 
     The host writes the parts row-major, and reads the result row-major to split it for the next op.
@@ -67,24 +67,24 @@ def _split_milliseconds(product: ConvolutionOp | MatmulOp, costs: Costs) -> floa
     return computed + reading_weights(product)
 
 
-def _reorders(product: ConvolutionOp | MatmulOp, layout: LayoutOf, costs: Costs) -> float:
+def _reorders(product: dnnl.ConvolutionOp | dnnl.MatmulOp, layout: LayoutOf, costs: Costs) -> float:
     source, result = product.primary[0], product.output
-    if isinstance(product, MatmulOp):
+    if isinstance(product, dnnl.MatmulOp):
         return 0.0
     return costs.reorder(source, plain_layout(source), layout(source)) + costs.reorder(
         result, layout(result), plain_layout(result)
     )
 
 
-def _split_bytes(product: ConvolutionOp | MatmulOp) -> int:
+def _split_bytes(product: dnnl.ConvolutionOp | dnnl.MatmulOp) -> int:
     operands = (one for one in product.primary[:2] if not isinstance(one.owner, ConstantOp))
     return sum(_SPLIT_BYTES * math.prod(shape_of(one)) for one in operands)
 
 
-def _lengthen(product: ConvolutionOp | MatmulOp) -> None:
+def _lengthen(product: dnnl.ConvolutionOp | dnnl.MatmulOp) -> None:
     """Changes the operands to `bf16`, with three times the extent along the reduced axis."""
     data, weights = product.primary[:2]
-    if isinstance(product, ConvolutionOp):
+    if isinstance(product, dnnl.ConvolutionOp):
         axes = (1, 1)
     else:
         last = len(shape_of(data)) - 1

@@ -14,11 +14,10 @@ import numpy as np
 from byoc_mlir.dialects.relay import vision as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
 from byoc_mlir.dialects.relay.image import ResizeOp
+from byoc_mlir.dialects.relay.resampling import SampledAxis
 from byoc_mlir.numpy_ops.detection import non_max_suppression
 from byoc_mlir.numpy_ops.precision import widened
 from byoc_mlir.tensors import Array
-
-_CUBIC_ALPHA = -0.75
 
 
 @dataclass(frozen=True)
@@ -41,53 +40,16 @@ def _interpolated(planes: Array, axes: Sequence[Sequence[_AxisReads]]) -> Array:
     return total
 
 
-def _reflected(x: Array, low: float, high: float) -> Array:
-    """Returns `x`, mirrored at the borders until it lies between them."""
-    length = high - low
-    if length == 0:
-        return np.full_like(x, low)
-    outside = np.where(x < low, low - x, x - high)
-    turns = np.trunc(outside / length)
-    rest = outside - turns * length
-    mirrored = np.where((turns % 2 == 0) == (x < low), low + rest, high - rest)
-    return np.where((x < low) | (x > high), mirrored, x)
-
-
-def _weights(x: Array, method: str) -> list[Array]:
-    if method == "nearest":
-        return [np.ones_like(x)]
-    if method == "linear":
-        return [1 - x, x]
-    a = _CUBIC_ALPHA
-
-    def near(x: Array) -> Array:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x: Array) -> Array:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return [far(x + 1), near(x), near(1 - x), far(2 - x)]
-
-
-def _grid_taps(op: relay.GridSampleOp, coordinate: Array, size: int) -> list[_AxisReads]:
-    method, padding = op.method.data, op.padding_mode.data
-    aligned = bool(op.align_corners.value.data)
-    low, high = (0.0, size - 1.0) if aligned else (-0.5, size - 0.5)
-    x = (coordinate + 1) / 2 * (size - 1) if aligned else ((coordinate + 1) * size - 1) / 2
-    if method == "nearest":
-        x = np.rint(x)
-    if padding == "border" and method != "cubic":  # whose taps are moved one by one
-        x = np.where((x < low) | (x > high), np.clip(x, 0, size - 1), x)
-    elif padding == "reflection":
-        x = _reflected(x, low, high)
-    base = np.trunc(x) if method == "nearest" else np.floor(x)
+def _taps(axis: SampledAxis, x: Array) -> list[_AxisReads]:
+    base = axis.base(x)
     taps: list[_AxisReads] = []
-    for number, weight in enumerate(_weights(x - base, method)):
-        place = base + number - (1 if method == "cubic" else 0)
-        inside = (place >= 0) & (place < size) if padding == "zeros" else np.ones_like(x, np.bool_)
-        if padding == "reflection":
-            place = np.trunc(_reflected(place, low, high))
-        known = np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64)
+    for number, weight in axis.weights(x - base).items():
+        place, inside = base + number, np.ones_like(x, np.bool_)
+        if axis.padding == "zeros":
+            inside = (place >= 0) & (place < axis.size)
+        elif axis.padding == "reflection":
+            place = np.trunc(axis.mirrored(place))
+        known = np.clip(np.nan_to_num(place), 0, axis.size - 1).astype(np.int64)
         taps.append(_AxisReads(known, weight, inside))
     return taps
 
@@ -96,22 +58,12 @@ def _grid_sample(op: relay.GridSampleOp, data: Array, grid: Array) -> Array:
     sizes = data.shape[2:]
     images: list[Array] = []
     for planes, points in zip(widened(data), widened(grid), strict=True):
-        axes = [
-            _grid_taps(op, points[..., len(sizes) - 1 - axis], size)
-            for axis, size in enumerate(sizes)
+        taps = [
+            _taps(axis, axis.coordinate(points[..., -1 - number]))
+            for number, axis in enumerate(map(op.sampled_axis, sizes))
         ]
-        images.append(_interpolated(planes, axes))
+        images.append(_interpolated(planes, taps))
     return np.stack(images).astype(data.dtype)
-
-
-def _bilinear_taps(x: Array, size: int) -> list[_AxisReads]:
-    base = np.floor(x)
-    taps: list[_AxisReads] = []
-    for number, weight in enumerate((1 - (x - base), x - base)):
-        place = base + number
-        known = np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64)
-        taps.append(_AxisReads(known, weight, (place >= 0) & (place < size)))
-    return taps
 
 
 def _deformable_conv2d(
@@ -128,12 +80,12 @@ def _deformable_conv2d(
     grids = np.meshgrid(*(np.arange(size) for size in places), indexing="ij")
     for at in np.ndindex(batch, deformable, *kernel):
         axes = [
-            _bilinear_taps(
+            _taps(
+                SampledAxis(sizes[axis]),
                 grids[axis] * steps[axis]
                 - around[axis]
                 + at[axis + 2] * spread[axis]
                 + lines[(*at, axis)],
-                sizes[axis],
             )
             for axis in range(2)
         ]

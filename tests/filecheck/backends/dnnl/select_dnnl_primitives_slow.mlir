@@ -1,4 +1,4 @@
-// RUN: not byoc-opt %s -p 'refuse-dnnl-reference-code' 2>&1 | filecheck %s
+// RUN: not byoc-opt %s -p 'select-dnnl-primitives' 2>&1 | filecheck %s
 
 // The library has nothing else for windows with holes.
 // CHECK: oneDNN has only reference code (ref:any) for dnnl.pooling, which is slower than the host
