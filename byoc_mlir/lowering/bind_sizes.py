@@ -31,6 +31,7 @@ from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.control_flow import called_symbols
 from byoc_mlir.lowering.region_calls import int_attribute
+from byoc_mlir.lowering.symbols import ops_to_lower
 
 _INDEX = IndexType()
 _NO_VECTORS = ArrayAttr([StringAttr("noimplicitfloat")])
@@ -80,9 +81,8 @@ class BindSizes(ModulePass):
             binder = _Binder(op)
             main = binder.functions.get("main")
             if main is not None:
-                _refuse_overflow(
-                    main, [inner.size for inner in op.walk() if isinstance(inner, SizeOp)]
-                )
+                sizes = [one.size for one in ops_to_lower(op) if isinstance(one, SizeOp)]
+                _refuse_overflow(main, sizes)
                 binder.pass_sizes(main)
                 bound = set(map(bound_symbol, binder.functions.values()))
                 names = [symbol.sym_name.data for symbol in symbols]

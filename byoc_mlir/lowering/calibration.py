@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.context import Context
 from xdsl.dialects.builtin import bf16
 
 from byoc_mlir.kernels.activations import FORMULAS, activation_code
@@ -40,6 +41,7 @@ from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.locks import cached_property
 from byoc_mlir.lowering.eviction import eviction_code
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
+from byoc_mlir.lowering.mark_vectorised_functions import MarkVectorisedFunctions
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.libraries import load_library, resolve_symbol
@@ -350,6 +352,7 @@ def _native(codes: Mapping[str, KernelCode]) -> Generator[Mapping[str, _Function
         function = module.function(name, (POINTER,), result=VOID)
         function.do(code.define(module), function.parameters[0])
         function.finish()
+    MarkVectorisedFunctions().apply(Context(), module.module)  # as in a program
     openmp = load_library(Path(OPENMP))
     symbols = {name: resolve_symbol(name, [openmp]) for name in _OPENMP_FUNCTIONS}
     before = openmp.omp_get_max_threads()

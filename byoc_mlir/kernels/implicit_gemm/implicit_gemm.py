@@ -33,6 +33,7 @@ from byoc_mlir.kernels.implicit_gemm.micro_kernel import ImplicitGemmParameters,
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.strips import ClampedStrips, LevelStrips, Strips
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
+from byoc_mlir.locks import cached_property
 from byoc_mlir.tensors import aligned_empty
 
 NAME = "implicit_gemm"
@@ -209,7 +210,7 @@ class ImplicitGemm(ConvolutionKernel):
         """Returns the maximum number of pixels of a micro-kernel."""
         return min(self.unit.tile_rows, _MOST_PIXELS)
 
-    @property
+    @cached_property
     def _lines(self) -> _Lines:
         batch, _, height, width = self.convolution.result.shape
         if self._is_flat:

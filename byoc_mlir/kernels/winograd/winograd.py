@@ -36,6 +36,7 @@ from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
 from byoc_mlir.kernels.winograd.code import define_winograd, strips_of
 from byoc_mlir.kernels.winograd.parameters import ImageParameters, WinogradParameters
 from byoc_mlir.kernels.winograd.pixels import FloatPixels, Pixels
+from byoc_mlir.locks import cached_property
 from byoc_mlir.tensors import aligned_empty
 
 _FEWEST_TILES, _MOST_TILES = 16, 64
@@ -123,14 +124,14 @@ class Winograd(ConvolutionKernel):
     def name(self) -> str:
         return self.algorithm.name
 
-    @property
+    @cached_property
     def grid(self) -> tuple[Size, Size, Size]:
         """Returns the number of images, and the tiles of each image along height and width."""
         batch, _, height, width = self.convolution.result.shape
         step = self.algorithm.step
         return batch, ceildiv(height, step), ceildiv(width, step)
 
-    @property
+    @cached_property
     def tiles(self) -> Size:
         """Returns the number of tiles of all images."""
         return math.prod(self.grid)
