@@ -77,6 +77,22 @@ class DriverCode:
         """Calls the function that releases the primary context once."""
         function.do(self._defined("release", (), VOID, _define_release))
 
+    def finish_in(
+        self, function: FunctionBuilder, queue: SSAValue, called: str, *operands: SSAValue
+    ) -> None:
+        """Ends a function with a call of another one in the context of a queue."""
+        function.check(self.enter_queue(function, queue))
+        status = function.call(called, *operands)
+        self.pop(function)
+        function.finish(status)
+
+    def keep_if_zero(self, function: FunctionBuilder, status: SSAValue) -> None:
+        """Ends a function that made something: unless it failed, the context stays retained."""
+        self.pop(function)
+        failed = function.failed(status)
+        function.when(failed, lambda: self.release(function))
+        function.finish(status)
+
     def _defined(
         self,
         name: str,

@@ -28,11 +28,7 @@ def define_load(driver: DriverCode, symbol: str, define: Callable[[], str]) -> N
     function = driver.module.function(LOAD.hook(symbol), (POINTER,))
     (state,) = function.parameters
     function.check(driver.enter(function))
-    status = function.call(define(), state)
-    driver.pop(function)
-    failed = function.failed(status)
-    function.when(failed, lambda: driver.release(function))
-    function.finish(status)
+    driver.keep_if_zero(function, function.call(define(), state))
 
 
 def define_open(
@@ -68,7 +64,5 @@ def define_start(
             queue's context, and returns its symbol.
     """
     function = driver.module.function(f"{symbol}_{START}", (POINTER,) * parameters)
-    function.check(driver.enter_queue(function, function.parameters[2]))
-    status = function.call(define(parameters), *function.parameters)
-    driver.pop(function)
-    function.finish(status)
+    queue = function.parameters[2]
+    driver.finish_in(function, queue, define(parameters), *function.parameters)

@@ -45,7 +45,7 @@ class _CudaCode:
         (queue,) = function.parameters
         function.check(self._driver.enter(function))
         status = function.call("cuStreamCreate", queue, function.integer(_NON_BLOCKING, i32))
-        self._keep_if_zero(function, status)
+        self._driver.keep_if_zero(function, status)
 
     def define_close(self) -> None:
         """Defines `void close(queue)`."""
@@ -61,7 +61,7 @@ class _CudaCode:
         function = self.module.function(f"{self._name}_allocate", (i64, POINTER))
         size, memory = function.parameters
         function.check(self._driver.enter(function))
-        self._keep_if_zero(function, function.call("cuMemAlloc_v2", memory, size))
+        self._driver.keep_if_zero(function, function.call("cuMemAlloc_v2", memory, size))
 
     def define_free(self) -> None:
         """Defines `void free(memory)`."""
@@ -77,19 +77,13 @@ class _CudaCode:
         """Defines `i32 name(queue, to, from, bytes)`, which enqueues a copy."""
         function = self.module.function(f"{self._name}_{name}", (POINTER, POINTER, POINTER, i64))
         queue, target, source, size = function.parameters
-        function.check(self._driver.enter_queue(function, queue))
-        status = function.call(driver_function, target, source, size, queue)
-        self._driver.pop(function)
-        function.finish(status)
+        self._driver.finish_in(function, queue, driver_function, target, source, size, queue)
 
     def define_wait(self) -> None:
         """Defines `i32 wait(queue)`."""
         function = self.module.function(f"{self._name}_wait", (POINTER,))
         (queue,) = function.parameters
-        function.check(self._driver.enter_queue(function, queue))
-        status = function.call("cuStreamSynchronize", queue)
-        self._driver.pop(function)
-        function.finish(status)
+        self._driver.finish_in(function, queue, "cuStreamSynchronize", queue)
 
     def define_explain(self) -> None:
         """Defines `void explain(text)`, by which a library's text of its status gets to `message`.
@@ -122,13 +116,6 @@ class _CudaCode:
     @property
     def _library_text(self) -> str:
         return f"{self._name}_library_text"
-
-    def _keep_if_zero(self, function: FunctionBuilder, status: SSAValue) -> None:
-        """Ends a function that made something: unless it failed, the context stays retained."""
-        self._driver.pop(function)
-        failed = function.failed(status)
-        function.when(failed, lambda: self._driver.release(function))
-        function.finish(status)
 
 
 _TEXT_BYTES = 2 * NAME_BYTES
@@ -224,20 +211,14 @@ class _RecordingCode:
         """Defines `i32 record_begin(queue)`."""
         function = self._module.function(f"{self._prefix}_record_begin", (POINTER,))
         (queue,) = function.parameters
-        function.check(self._driver.enter_queue(function, queue))
         mode = function.integer(_OF_THREAD, i32)
-        status = function.call("cuStreamBeginCapture_v2", queue, mode)
-        self._driver.pop(function)
-        function.finish(status)
+        self._driver.finish_in(function, queue, "cuStreamBeginCapture_v2", queue, mode)
 
     def define_end(self) -> None:
         """Defines `i32 record_end(queue, recording*)`."""
         function = self._module.function(f"{self._prefix}_record_end", (POINTER, POINTER))
         queue, recording = function.parameters
-        function.check(self._driver.enter_queue(function, queue))
-        status = function.call(self._define_finish(), queue, recording)
-        self._driver.pop(function)
-        function.finish(status)
+        self._driver.finish_in(function, queue, self._define_finish(), queue, recording)
 
     def _define_finish(self) -> str:
         """Defines the function that ends a capture and makes a recording of the graph."""
@@ -258,10 +239,7 @@ class _RecordingCode:
         """Defines `i32 replay(queue, recording)`."""
         function = self._module.function(f"{self._prefix}_replay", (POINTER, POINTER))
         queue, recording = function.parameters
-        function.check(self._driver.enter_queue(function, queue))
-        status = function.call("cuGraphLaunch", recording, queue)
-        self._driver.pop(function)
-        function.finish(status)
+        self._driver.finish_in(function, queue, "cuGraphLaunch", recording, queue)
 
     def define_forget(self) -> None:
         """Defines `void forget(recording)`."""

@@ -295,6 +295,29 @@ class GraphBuilder:
         self.channels[y] = features
         return y
 
+    def layer_norm(self, x: str) -> str:
+        """Adds `LayerNormalization` of the last axis with random parameters."""
+        scale, bias = self.norm_parameters(self.channels[x])
+        return self.op("LayerNormalization", x, scale, bias, axis=-1, epsilon=1e-5)
+
+    def norm_parameters(self, width: int) -> tuple[str, str]:
+        """Adds the scale and the bias of a normalisation."""
+        scale = self.uniform((width,), 0.7, 1.2, "scale")
+        return scale, self.normal((width,), 0.1, "bias")
+
+    def bidirectional_lstm(self, x: str, hidden: int, *, bias: bool = True) -> str:
+        """Adds a bidirectional LSTM: `[T, N, C]` to `[T, N, 2*hidden]`."""
+        width = self.channels[x]
+        weights = [
+            self.normal((2, 4 * hidden, width), 1.5 / math.sqrt(width), "W"),
+            self.normal((2, 4 * hidden, hidden), 1.0 / math.sqrt(hidden), "R"),
+            *([self.normal((2, 8 * hidden), 0.2, "B")] if bias else []),
+        ]
+        y, *_ = self.ops(
+            "LSTM", x, *weights, outputs=3, hidden_size=hidden, direction="bidirectional"
+        )
+        return self.reshape(self.transpose(y, 0, 2, 1, 3), 0, 0, 2 * hidden)
+
     def reshape(self, x: str, *shape: int) -> str:
         """Adds `Reshape` to a constant shape; the last dimension becomes the channels."""
         y = self.op("Reshape", x, self.ints(*shape))

@@ -41,10 +41,10 @@ class _GrowingDecoder:
         b.channels[x] = self._width
         for layer, past in enumerate(pasts):
             with b.scope(f"h.{layer}"):
-                x = b.add(x, self._attention(self._norm(x), past, places, layer))
-                y = b.op("Relu", b.linear(self._norm(x), 4 * self._width))
+                x = b.add(x, self._attention(b.layer_norm(x), past, places, layer))
+                y = b.op("Relu", b.linear(b.layer_norm(x), 4 * self._width))
                 x = b.add(x, b.linear(y, self._width))
-        logits = b.linear(self._norm(x), self._vocabulary, bias=False)
+        logits = b.linear(b.layer_norm(x), self._vocabulary, bias=False)
         b.output(logits, "logits", ["batch", "seq", self._vocabulary])
         return b.build()
 
@@ -80,8 +80,3 @@ class _GrowingDecoder:
 
     def _range(self, start: str, end: str) -> str:
         return self._b.op("Range", start, end, self._b.constant(np.array(1, np.int64)))
-
-    def _norm(self, x: str) -> str:
-        b = self._b
-        scale = b.uniform((self._width,), 0.7, 1.2, "scale")
-        return b.op("LayerNormalization", x, scale, b.normal((self._width,), 0.1, "bias"), axis=-1)

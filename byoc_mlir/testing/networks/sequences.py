@@ -25,7 +25,7 @@ def recogniser(*, seed: int = 0, classes: int = 96) -> ModelProto:
     b.channels[x] = 256
     for index in range(2):
         with b.scope(f"lstm{index}"):
-            x = _bidirectional(b, x, 128)
+            x = b.bidirectional_lstm(x, 128, bias=False)
     b.output(b.linear(x, classes, gain=2.0), "logits", [None, "batch", classes])
     return b.build()
 
@@ -47,21 +47,6 @@ def synthesiser(*, seed: int = 0, width: int = 192, phonemes: int = 80) -> Model
 
 def _halved_height(b: GraphBuilder, x: str) -> str:
     return b.op("MaxPool", x, kernel_shape=[2, 1], strides=[2, 1])
-
-
-def _bidirectional(b: GraphBuilder, x: str, hidden: int) -> str:
-    """Adds a bidirectional LSTM: `[T, N, C]` to `[T, N, 2*hidden]`."""
-    width = b.channels[x]
-    y, *_ = b.ops(
-        "LSTM",
-        x,
-        b.normal((2, 4 * hidden, width), 1.5 / math.sqrt(width), "W"),
-        b.normal((2, 4 * hidden, hidden), 1.0 / math.sqrt(hidden), "R"),
-        outputs=1,
-        hidden_size=hidden,
-        direction="bidirectional",
-    )
-    return b.reshape(b.transpose(y, 0, 2, 1, 3), 0, 0, 2 * hidden)
 
 
 def _conv1d(b: GraphBuilder, x: str, channels: int, kernel: int = 5) -> str:

@@ -43,10 +43,10 @@ def vit_tiny(
     b.channels[x] = width
     for index in range(layers):
         with b.scope(f"blocks.{index}"):
-            x = b.add(x, _fused_attention(b, _layer_norm(b, x), batch, patches + 1, heads))
-            y = _gelu_erf(b, b.linear(_layer_norm(b, x), 4 * width))
+            x = b.add(x, _fused_attention(b, b.layer_norm(x), batch, patches + 1, heads))
+            y = _gelu_erf(b, b.linear(b.layer_norm(x), 4 * width))
             x = b.add(x, b.linear(y, width, gain=_GELU_GAIN))
-    x = b.op("Gather", _layer_norm(b, x), b.constant(np.array(0, np.int64)), axis=1)
+    x = b.op("Gather", b.layer_norm(x), b.constant(np.array(0, np.int64)), axis=1)
     b.output(b.gemm(x, classes), "logits", [batch, classes])
     return b.build()
 
@@ -143,10 +143,10 @@ def gpt4(
     b.channels[x] = width
     for index in range(layers):
         with b.scope(f"h.{index}"):
-            x = b.add(x, _causal_attention(b, _layer_norm(b, x), causal, batch, tokens, heads))
-            y = _gelu_tanh(b, b.linear(_layer_norm(b, x), 4 * width))
+            x = b.add(x, _causal_attention(b, b.layer_norm(x), causal, batch, tokens, heads))
+            y = _gelu_tanh(b, b.linear(b.layer_norm(x), 4 * width))
             x = b.add(x, b.linear(y, width, gain=_GELU_GAIN))
-    logits = b.linear(_layer_norm(b, x), vocabulary, bias=False)
+    logits = b.linear(b.layer_norm(x), vocabulary, bias=False)
     b.output(logits, "logits", [batch, tokens, vocabulary])
     return b.build()
 
@@ -168,19 +168,9 @@ def _causal_attention(
     return b.linear(b.reshape(b.transpose(y, 0, 2, 1, 3), batch, tokens, width), width)
 
 
-def _norm_parameters(b: GraphBuilder, width: int) -> tuple[str, str]:
-    scale = b.uniform((width,), 0.7, 1.2, "scale")
-    return scale, b.normal((width,), 0.1, "bias")
-
-
-def _layer_norm(b: GraphBuilder, x: str) -> str:
-    scale, bias = _norm_parameters(b, b.channels[x])
-    return b.op("LayerNormalization", x, scale, bias, axis=-1, epsilon=1e-5)
-
-
 def _decomposed_layer_norm(b: GraphBuilder, x: str) -> str:
     """Adds layer norm as exporters below opset 17 write it, with `ReduceMean`, `Pow` and `Sqrt`."""
-    scale, bias = _norm_parameters(b, b.channels[x])
+    scale, bias = b.norm_parameters(b.channels[x])
     centred = b.op("Sub", x, b.op("ReduceMean", x, axes=[-1]))
     variance = b.op("ReduceMean", b.op("Pow", centred, b.scalar(2.0)), axes=[-1])
     deviation = b.op("Sqrt", b.op("Add", variance, b.scalar(1e-12)))
