@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 from xdsl.dialects import vector
@@ -56,6 +55,7 @@ class FewRowsOfBytes(RoundedRows, FewRows):
         with code.loop(blocks, [nothing] * (len(rows) * len(pairs))) as loop:
             numbers = [[self.plus(start, loop.counter) for start in pair] for pair in starts]
             row_blocks = [self.plus(start, loop.counter) for start in row_starts]
+            self.prefetch_next(starts[0][0], loop.counter, len(units))
             sums = self._products(numbers, row_blocks)
             loop.carry(self._scaled(numbers, row_blocks, sums, loop.carried))
         places = [(pair, row) for pair in pairs for row in rows]
@@ -67,15 +67,12 @@ class FewRowsOfBytes(RoundedRows, FewRows):
     def _products(self, pairs: Sequence[Sequence[Index]], rows: Sequence[Index]) -> Sums:
         """Emits the int8 products of a block of each pair of units with each row."""
         form = self.form
-        ahead = self.times(self.sizes.blocks, 2 * len(pairs) * form.bytes)  # the next tile
 
         def added(chunk: Index, sums: Sums) -> Sums:
             at, data_at = self.times(chunk, form.lanes), self.times(chunk, form.chunk)
             places = [
                 [self.plus(self.times(unit, form.bytes), at) for unit in pair] for pair in pairs
             ]
-            for place in itertools.chain(*places):
-                self.prefetch(self.plus(place, ahead))
             packed = [[self._codes(place) for place in pair] for pair in places]
             joined = [self._joined(first, second, self._bytes) for first, second in packed]
             codes = [list(self.codes_in(one)) for one in joined]
