@@ -5,10 +5,10 @@
 
 The peer is ONNX Runtime; for transforms it is the faster one of ONNX Runtime and NumPy. Calls are
 interleaved in one process; a ratio is that of the medians (see `--quantile`). The column `f32` of
-`float16` compares with the same op in `float32`. `sizes` runs models with five sizes, and prints
-how many compilations there were after the first two; so does `zoo` for each bundled network, in
-some minutes. `neighbours` keeps every core busy, with PyTorch imported first and without it; the
-peer is the same model on the idle machine.
+`float16` compares with the same op in `float32`. `sizes` and `zoo` (some minutes) run models and
+the bundled networks with five sizes, and print how many compilations there were after the first
+two. `neighbours` keeps every core busy, with PyTorch imported first and without it; the peer is the
+same model on the idle machine.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Feeds = Mapping[str, Array]
 Call = Callable[[], object]
 
-_TURN_SECONDS = 0.004
-"""Approximate duration of one engine's turn."""
+_TURN_SECONDS, _PAUSE_SECONDS = 0.004, 0.05
+"""Duration of one engine's turn, and of the pause in which the threads of the one before sleep."""
 _ML = "ai.onnx.ml"
 _RNG = np.random.default_rng(0)
 
@@ -71,6 +71,7 @@ def _interleaved(calls: Mapping[str, Call], options: Namespace) -> dict[str, flo
     found: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(options.rounds):
         for name, call in calls.items():
+            time.sleep(_PAUSE_SECONDS)
             found[name].append(_seconds(call, counts[name]) * 1e6)
     return {name: float(np.quantile(times, options.quantile)) for name, times in found.items()}
 
@@ -288,9 +289,8 @@ y = Resize <mode = "linear"> (x, , , sizes)
 """
 
 
-def _zoo(threads: int, options: Namespace) -> Iterator[str]:
+def _zoo(threads: int, _: Namespace) -> Iterator[str]:
     """Yields the number of compilations after two sizes, of bundled networks and of streams."""
-    del options
     for name, build in NETWORKS.items():
         yield _later_row(name, _opened(build()), _IMAGES, threads)
     for name in ("encoder", "decoder", "recogniser", "synthesiser"):

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 import byoc_mlir
 from byoc_mlir.errors import ExecutionError, ExportError, InvalidInputError
 from byoc_mlir.runtime.execution import recent
-from byoc_mlir.runtime.plan import Structured
+from byoc_mlir.runtime.plan import Leaf, Structured
 
 TENSOR = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
 SEQUENCE = helper.make_sequence_type_proto(TENSOR)
@@ -89,7 +89,9 @@ def test_one_program_serves_all_sizes() -> None:
     for count in (2, 3, 5, 7):
         rows_of_one = _numbers(count, 4)
         _check(model, executable, {"s": [rows_of_one] * 2, "o": rows_of_one, "x": rows_of_one})
+    assert isinstance(executable.plan, Structured)
     [compiled] = executable.plan.nodes
+    assert isinstance(compiled, Leaf)
     assert len(compiled.programs) == 1
 
 
