@@ -39,6 +39,9 @@ Step = Callable[[Sequence[int], int], Array]
 _UNCOUNTED = 3
 """First steps at a position, which compile, or make their buffers."""
 
+_PAUSE_SECONDS = 0.05
+"""Pause before each call, in which the threads of the engine before fall asleep."""
+
 
 def main() -> None:
     """Runs the benchmark."""
@@ -149,6 +152,7 @@ class Run:
         self._end = end
         first: tuple[float, Array] | None = None
         for name, engine in self._engines.items():
+            time.sleep(_PAUSE_SECONDS)
             before = self._clock()
             logits = engine(self._tokens[start:end], start)
             seconds = self._clock() - before
