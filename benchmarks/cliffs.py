@@ -29,7 +29,7 @@ from unittest.mock import patch
 import numpy as np
 import onnx
 import onnxruntime
-from measure import add_measuring_options
+from measure import PAUSE_SECONDS, add_measuring_options
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from stream_models import STREAMS, Sizes
 
@@ -44,8 +44,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Feeds = Mapping[str, Array]
 Call = Callable[[], object]
 
-_TURN_SECONDS, _PAUSE_SECONDS = 0.004, 0.05
-"""Duration of one engine's turn, and of the pause in which the threads of the one before sleep."""
+_TURN_SECONDS = 0.004
+"""Duration of one engine's turn."""
 _ML = "ai.onnx.ml"
 _RNG = np.random.default_rng(0)
 
@@ -71,7 +71,7 @@ def _interleaved(calls: Mapping[str, Call], options: Namespace) -> dict[str, flo
     found: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(options.rounds):
         for name, call in calls.items():
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(PAUSE_SECONDS)
             found[name].append(_seconds(call, counts[name]) * 1e6)
     return {name: float(np.quantile(times, options.quantile)) for name, times in found.items()}
 

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 from llama_cpp_engine import llama_cpp
+from measure import PAUSE_SECONDS
 from onnx import ModelProto
 
 import byoc_mlir
@@ -38,9 +39,6 @@ Step = Callable[[Sequence[int], int], Array]
 
 _UNCOUNTED = 3
 """First steps at a position, which compile, or make their buffers."""
-
-_PAUSE_SECONDS = 0.05
-"""Pause before each call, in which the threads of the engine before fall asleep."""
 
 
 def main() -> None:
@@ -152,7 +150,7 @@ class Run:
         self._end = end
         first: tuple[float, Array] | None = None
         for name, engine in self._engines.items():
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(PAUSE_SECONDS)
             before = self._clock()
             logits = engine(self._tokens[start:end], start)
             seconds = self._clock() - before

@@ -28,7 +28,7 @@ _ROUND_SECONDS = 0.3
 
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
-_PAUSE_SECONDS = 0.05
+PAUSE_SECONDS = 0.05
 """Pause in seconds in which the threads of the engine before fall asleep."""
 
 
@@ -210,7 +210,7 @@ def _take_turns(
                 continue
             try:
                 count = counts.get(engine) or _runs_per_round(worker)
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(PAUSE_SECONDS)
                 worker.run(max(1, count // 10))
                 measurement.milliseconds.extend(worker.run(count))
             except WorkerError as error:

@@ -37,7 +37,7 @@ def runner_of(evaluator: ReferenceEvaluator) -> Callable[[Mapping[str, Array]], 
     def run(inputs: Mapping[str, Array]) -> Sequence[Any]:
         values: dict[str, Any] = {**known, **inputs}
         for function, read, written in steps:
-            values.update(zip(written, function(*[values[name] for name in read])))  # noqa: B905
+            values.update(zip(written, function(*[values[name] for name in read]), strict=False))
         return [values[name] for name in outputs]
 
     return run

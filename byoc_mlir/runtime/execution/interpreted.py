@@ -35,7 +35,7 @@ class LoadedInterpreted(LoadedNode):
         start = time.perf_counter()
         try:
             results = map(_as_objects, self._interpreter(inputs))
-            found = dict(zip(self.outputs, results))  # noqa: B905, it takes longer
+            found = dict(zip(self.outputs, results, strict=True))
         except Exception as error:
             raise ExecutionError(f"the nodes on strings could not be run: {error}") from error
         if parts is not None:
