@@ -76,6 +76,13 @@ the number of the check, from 1. Without checks, there is no such slot.
 THREADS_SYMBOL = "byoc_threads"
 """Symbol of the `i32` that holds the number of OpenMP threads of a run."""
 
+RUNS_SYMBOL = "byoc_runs"
+"""Symbol of two `i64` of the process: the number of runs under way, and a number that is not 0 once
+two have overlapped. They count runs with several OpenMP threads."""
+
+PROCESS_SYMBOLS = (THREADS_SYMBOL, RUNS_SYMBOL)
+"""Variables that the loader of object code defines."""
+
 
 FIND_PACKED, KEEP_PACKED, FREE_PACKED = "byoc_find_packed", "byoc_keep_packed", "byoc_free_packed"
 """Functions that code may call at load time, to share packed copies of constants with other

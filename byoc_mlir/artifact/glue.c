@@ -32,6 +32,8 @@ extern void byoc_unload(void *state);
 
 /* The object code reads it; the stubs in data.s jump to where `byoc_imports` points. */
 int32_t byoc_threads = THREADS;
+/* Runs with several threads: the number under way, and one that is not 0 once two overlapped. */
+int64_t byoc_runs[2];
 void *byoc_imports[AT_LEAST_ONE(IMPORT_COUNT)];
 
 /* What the object code asks for when it is loaded: copies of constants, which it has alone here. */

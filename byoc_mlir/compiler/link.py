@@ -27,7 +27,7 @@ from byoc_mlir.dims import Size
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.device_traffic import traffic_of
 from byoc_mlir.lowering.region_calls import host_slots, int_attribute
-from byoc_mlir.lowering.symbols import is_declaration, symbol_of
+from byoc_mlir.lowering.symbols import external_functions, is_declaration, symbol_of
 from byoc_mlir.runtime.program import (
     ObjectCode,
     Program,
@@ -176,7 +176,7 @@ def _object_code(build: Build) -> ObjectCode:
     for code in build.codes:
         weights += code.native.constants
     arrays = {abi.weight_symbol(weight.digest): weight for weight in weights}
-    used = [name for name in external_globals(build.module) if name != abi.THREADS_SYMBOL]
+    used = [name for name in external_globals(build.module) if name not in abi.PROCESS_SYMBOLS]
     for name in used:
         if name not in arrays:
             raise CompilationError(
@@ -202,16 +202,6 @@ def _libraries(build: Build, devices: Sequence[ProgramDevice]) -> tuple[SharedLi
             library if isinstance(library, SharedLibrary) else SharedLibrary(library)
             for library in known
         )
-    )
-
-
-def external_functions(module: ModuleOp) -> Sequence[str]:
-    """Returns the functions that are called and not defined, without LLVM's intrinsics; sorted."""
-    return sorted(
-        name
-        for op in module.body.block.ops
-        if isinstance(op, llvm.FuncOp) and is_declaration(op)
-        if not (name := op.sym_name.data).startswith("llvm.")
     )
 
 

@@ -18,7 +18,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import POINTER, Index
-from byoc_mlir.kernels.parallel import PARALLEL_FOR
 
 if TYPE_CHECKING:
     from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -148,15 +147,19 @@ class FunctionBuilder:
         """Allocates a slot on the stack, set to zero; returns its address."""
         return self.stack_slots(1)
 
-    def stack_slots(self, count: int) -> SSAValue:
+    def stack_slots(self, count: int, alignment: int = 8) -> SSAValue:
         """Allocates `count` consecutive slots on the stack; returns their address.
 
         A single slot is set to zero; more of them are not initialised.
         """
-        address = self.insert(llvm.AllocaOp(self.integer(count), i64))
+        address = self.insert(llvm.AllocaOp(self.integer(count), i64, alignment=alignment))
         if count == 1:
             self.store(self.null(), address)
         return address
+
+    def atomic_add(self, address: SSAValue, number: int) -> SSAValue:
+        """Adds to an `i64` that other threads change, too; returns its old value."""
+        return self.insert(ops.atomic_add(address, self.integer(number)))
 
     def select(self, condition: SSAValue, one: SSAValue, other: SSAValue) -> SSAValue:
         """Returns `one` if `condition` holds, otherwise `other`."""
@@ -255,8 +258,7 @@ class FunctionBuilder:
             self.do(body, data, self.integer(0), total)
             return
         most = self.integer(0, i32) if threads is None else threads
-        self.module.define_parallel_for()
-        self.do(PARALLEL_FOR, self.address(body), data, total, most)
+        self.do(self.module.define_parallel_for(), self.address(body), data, total, most)
 
     def thread_number(self) -> SSAValue:
         """Returns the index of the executing thread within the parallel loop's team."""
@@ -309,6 +311,25 @@ class FunctionBuilder:
                 before(index)
             values = body(index, values)
         self.block.add_op(ops.branch(head, [self.add(first, copies), *values]))
+        self.block = after
+        return after.args
+
+    def repeat(
+        self,
+        initial: Sequence[SSAValue],
+        body: Callable[[Sequence[SSAValue]], tuple[SSAValue, Sequence[SSAValue]]],
+    ) -> Sequence[SSAValue]:
+        """Generates a loop that runs `body` until its condition is false, at least once.
+
+        `body` maps the carried values to a condition and their next values; the last ones are
+        returned.
+        """
+        types = [value.type for value in initial]
+        head, after = self._new_block(*types), self._new_block(*types)
+        self.block.add_op(ops.branch(head, initial))
+        self.block = head
+        is_left, values = body(head.args)
+        self.block.add_op(ops.branch_if(is_left, (head, values), (after, values)))
         self.block = after
         return after.args
 

@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from byoc_mlir.abi import VECTORISED
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.builder import VOID, FunctionBuilder
-from byoc_mlir.kernels.parallel import parallel_functions
+from byoc_mlir.kernels.parallel import add_parallel_for
 
 
 class ModuleBuilder:
@@ -51,6 +51,15 @@ class ModuleBuilder:
         linkage = ops.INTERNAL if internal else ops.EXTERNAL
         return self._begin(name, llvm.LLVMFunctionType(parameters, result), linkage)
 
+    def cold(self, name: str, parameters: Sequence[Attribute]) -> FunctionBuilder:
+        """Begins a new internal function without a result, which runs rarely.
+
+        LLVM compiles the function without optimisations.
+        """
+        type_ = llvm.LLVMFunctionType(parameters, VOID)
+        attributes = {"no_inline": UnitAttr(), "optimize_none": UnitAttr()}
+        return self._begin(name, type_, ops.INTERNAL, attributes)
+
     def vectorised(self, name: str, parameters: Sequence[Attribute]) -> FunctionBuilder:
         """Begins a new internal function without a result, whose code is already vectorised.
 
@@ -73,15 +82,17 @@ class ModuleBuilder:
         self._add(name, function)
         return FunctionBuilder(self, block)
 
-    def adopt(self, function: llvm.FuncOp) -> str:
-        """Adds a function that was built elsewhere. Returns its symbol."""
+    def adopt(self, function: llvm.FuncOp | llvm.GlobalOp) -> str:
+        """Adds a function or a variable that was built elsewhere. Returns its symbol."""
         self._add(function.sym_name.data, function)
         return function.sym_name.data
 
-    def define_parallel_for(self) -> None:
-        """Defines the functions of `byoc_mlir.kernels.parallel`, unless the module has them."""
-        for function in parallel_functions(self._names):
-            self.adopt(function)
+    def define_parallel_for(self) -> str:
+        """Defines the functions of `byoc_mlir.kernels.parallel`, unless the module has them.
+
+        Returns the symbol of the one to call.
+        """
+        return add_parallel_for(self)
 
     def declare(self, name: str, parameters: Sequence[Attribute], result: Attribute) -> None:
         """Declares an external function, unless the module has it."""

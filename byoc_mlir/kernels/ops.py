@@ -32,6 +32,7 @@ INTERNAL, EXTERNAL = llvm.LinkageAttr("internal"), llvm.LinkageAttr("external")
 
 _NOT_ATOMIC = IntegerAttr(0, i64)
 _NO_FLAGS = IntegerAttr(0, i32)
+_ATOMIC_ADD, _MONOTONIC = IntegerAttr(1, i64), IntegerAttr(2, i64)
 _MAY_OVERFLOW = frozenset({llvm.AddOp, llvm.SubOp, llvm.MulOp, llvm.ShlOp})
 _NO_SIGNED_WRAP = IntegerAttr(1, i32)
 _UNIT = UnitAttr()
@@ -146,6 +147,15 @@ def shuffle(one: SSAValue, other: SSAValue, lanes: tuple[int, ...]) -> llvm.Shuf
         operands=[one, other],
         result_types=[vector_type(type_.element_type, len(lanes))],
         properties={"mask": i32_array(*lanes)},
+    )
+
+
+def atomic_add(address: SSAValue, number: SSAValue) -> llvm_ext.AtomicRMWOp:
+    """Builds an atomic addition without an order of other accesses."""
+    return llvm_ext.AtomicRMWOp.create(
+        operands=[address, number],
+        properties={"bin_op": _ATOMIC_ADD, "ordering": _MONOTONIC},
+        result_types=[number.type],
     )
 
 

@@ -14,7 +14,7 @@ from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.kernels.convolution import ConvolutionKernel, KernelCode
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.kernels.parallel import parallel_functions
+from byoc_mlir.kernels.parallel import PARALLEL_FOR
 
 CONSTANTS = "constants"
 """Schedule whose code has the convolution's parameters as constants."""
@@ -63,9 +63,13 @@ def _define(code: KernelCode, numbers: tuple[int, ...], module: ModuleBuilder) -
     own = ModuleBuilder(has_threads=module.has_threads, numbers=numbers)
     symbol = code.define(own)
     suffix = "_of_" + hashlib.sha256(repr(numbers).encode()).hexdigest()[:16]
-    shared = {one.sym_name.data for one in parallel_functions()}
+    shared = ModuleBuilder()
+    shared.define_parallel_for()
+    if own.has(PARALLEL_FOR):
+        module.define_parallel_for()
     functions = [one for one in own.module.ops if isinstance(one, llvm.FuncOp)]
-    names = {one.sym_name.data for one in functions if one.body.blocks} - shared
+    defined = {one.sym_name.data for one in functions if one.body.blocks}
+    names = {name for name in defined if not shared.has(name)}
     for function in functions:
         _rename(function, {name: name + suffix for name in names})
         function.attributes.pop(VECTORISED, None)

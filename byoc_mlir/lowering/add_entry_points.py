@@ -30,6 +30,8 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir import abi
 from byoc_mlir.dialects.device_ops import TransferOp, WaitOp
 from byoc_mlir.dialects.host import CopyApartOp
+from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.kernels.team import BEGIN_RUN, END_RUN, add_run_functions
 from byoc_mlir.lowering.denormals import FLUSH, RESTORE, denormal_functions
 from byoc_mlir.lowering.device_traffic import describe_traffic
 from byoc_mlir.lowering.hook_entries import hook_entry, hook_results
@@ -47,9 +49,13 @@ from byoc_mlir.lowering.statuses import (
     device_function,
     loaded_slot,
 )
+from byoc_mlir.lowering.symbols import move_functions
 
 SET_THREADS = "omp_set_num_threads"
 GET_THREADS = "omp_get_max_threads"
+
+_SET_THREADS_TYPE = llvm.LLVMFunctionType([i32])
+_GET_THREADS_TYPE = llvm.LLVMFunctionType([], i32)
 
 _POINTER = LLVMPointerType()
 _LOAD_REGIONS = "byoc_load_regions"
@@ -137,6 +143,10 @@ class AddEntryPoints(ModulePass):
         op.body.block.add_ops([*_declarations(self.threads, placed), *called, *entries])
         if self.flush_denormals:
             op.body.block.add_ops(denormal_functions(threads=self.threads > 0))
+        if self.threads > 1:
+            runtime = ModuleBuilder()
+            add_run_functions(runtime)
+            move_functions(runtime.module, op)
 
 
 def _main(module: ModuleOp) -> func.FuncOp:
@@ -264,12 +274,12 @@ def _with_threads(builder: Builder, threads: int, calls: Sequence[Operation]) ->
     if not threads:
         builder.insert(calls)
         return
-    before = builder.insert(func.CallOp(GET_THREADS, [], [i32])).results[0]
+    before = builder.insert(llvm.CallOp(GET_THREADS, return_type=i32)).results[0]
     variable = builder.insert(llvm.AddressOfOp(abi.THREADS_SYMBOL, _POINTER))
     count = builder.insert(llvm.LoadOp(variable, i32)).dereferenced_value
-    builder.insert(func.CallOp(SET_THREADS, [count], []))
+    builder.insert(llvm.CallOp(SET_THREADS, count))
     builder.insert(calls)
-    builder.insert(func.CallOp(SET_THREADS, [before], []))
+    builder.insert(llvm.CallOp(SET_THREADS, before))
 
 
 def _run_entry(
@@ -297,7 +307,11 @@ def _run_entry(
     passed = map(_memref, [builder] * len(arenas), arenas, arena_types)
     arguments = [state, context, *passed, *data]
     call = func.CallOp("main", arguments, [i64])
-    _with_threads(builder, threads, _flushing(call) if flush_denormals else [call])
+    calls = _flushing(call) if flush_denormals else [call]
+    if threads > 1:
+        begin = llvm.CallOp(BEGIN_RUN, return_type=_POINTER)
+        calls = [begin, *calls, llvm.CallOp(END_RUN, begin.results[0])]
+    _with_threads(builder, threads, calls)
     builder.insert(func.ReturnOp(call))
     type_ = FunctionType.from_lists(block.arg_types, [i64])
     return func.FuncOp(abi.RUN.symbol, type_, Region(block))
@@ -321,8 +335,9 @@ def _declarations(threads: int, regions: Sequence[PlacedRegion]) -> list[Operati
     declared: list[Operation] = []
     if threads:
         declared.append(llvm.GlobalOp(i32, abi.THREADS_SYMBOL, "external"))
-        declared.append(func.FuncOp.external(SET_THREADS, [i32], []))
-        declared.append(func.FuncOp.external(GET_THREADS, [], [i32]))
+        external = llvm.LinkageAttr("external")
+        for name, type_ in ((SET_THREADS, _SET_THREADS_TYPE), (GET_THREADS, _GET_THREADS_TYPE)):
+            declared.append(llvm.FuncOp(name, type_, external))
     declared += [
         func.FuncOp.external(
             hook.hook(region.call.symbol), [_POINTER] * len(hook.parameters), hook_results(hook)

@@ -42,6 +42,7 @@ from byoc_mlir.locks import cached_property
 from byoc_mlir.lowering.eviction import eviction_code
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.mark_vectorised_functions import MarkVectorisedFunctions
+from byoc_mlir.lowering.symbols import external_functions
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.libraries import load_library, resolve_symbol
@@ -59,8 +60,6 @@ so other processes repeat the measurement."""
 _ALIKE, _SPREAD = 3, 1.02
 """Criterion to end early: the `_ALIKE` shortest runs of each kernel differ by at most the factor
 `_SPREAD`."""
-
-_OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
 _ELEMENTS = 1 << 15
 """Number of elements of an activation; they fit in L2."""
@@ -354,7 +353,7 @@ def _native(codes: Mapping[str, KernelCode]) -> Generator[Mapping[str, _Function
         function.finish()
     MarkVectorisedFunctions().apply(Context(), module.module)  # as in a program
     openmp = load_library(Path(OPENMP))
-    symbols = {name: resolve_symbol(name, [openmp]) for name in _OPENMP_FUNCTIONS}
+    symbols = {name: resolve_symbol(name, [openmp]) for name in external_functions(module.module)}
     before = openmp.omp_get_max_threads()
     with NativeModule(emit_objects(module.module), list(codes), symbols) as native:
         openmp.omp_set_num_threads(1)

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 from xdsl.dialects import llvm, memref
-from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp, i64
+from xdsl.dialects.builtin import UnrealizedConversionCastOp, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Kernel
 from byoc_mlir.tensors import Array
 
@@ -38,16 +37,6 @@ def add_call(
     held = {**given, Slot.PARAMETERS: _parameters(k, known, code)}
     pointers = [_pointer(k, held.get(slot)) for slot in Slot]
     k.add(llvm.CallOp(_define_call(module, code), *pointers))
-
-
-def move_functions(module: ModuleBuilder, into: ModuleOp) -> None:
-    """Moves the functions of a module to another one, except functions that the other one has."""
-    known = {one.sym_name.data for one in into.ops if isinstance(one, llvm.FuncOp)}
-    for function in in_time(module.module.ops):
-        if isinstance(function, llvm.FuncOp) and function.sym_name.data in known:
-            continue
-        function.detach()
-        into.body.block.add_op(function)
 
 
 def _parameters(k: Kernel, known: Buffer, code: KernelCode) -> Buffer:

@@ -22,9 +22,10 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.softmax import softmax_code
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.limits import in_time
-from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_functions
+from byoc_mlir.lowering.kernel_calls import add_call, known_words
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
+from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.runtime.system.cpu import target_cpu
 
 _FEWEST_VECTORS = 2
@@ -59,7 +60,7 @@ class LowerSoftmaxes(ModulePass):
             for block in host_blocks(op):
                 for softmax in _softmaxes(block, lanes):
                     _lower(softmax, lanes, module)
-        move_functions(module, op)
+        move_functions(module.module, op)
 
 
 def _softmaxes(block: Block, lanes: int) -> Iterator[SoftmaxOp]:

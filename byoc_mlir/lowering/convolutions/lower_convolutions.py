@@ -42,10 +42,11 @@ from byoc_mlir.lowering.convolutions.keep_channels_last import (
     last_type,
     with_last,
 )
-from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_functions
+from byoc_mlir.lowering.kernel_calls import add_call, known_words
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
+from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.runtime.system.cpu import target_cpu
 
 _CYCLES = 2
@@ -133,7 +134,7 @@ class LowerConvolutions(ModulePass):
         with asking_of(op):
             for block in host_blocks(op):
                 self._lower_block(block, module)
-        move_functions(module, op)
+        move_functions(module.module, op)
 
     def _lower_block(self, block: Block, module: ModuleBuilder) -> None:
         for op in convolutions(tuple(block.ops)):

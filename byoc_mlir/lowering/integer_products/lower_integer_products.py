@@ -20,7 +20,7 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.integer_products.chain import chain_of, product_of
 from byoc_mlir.lowering.integer_products.emit import ProductWriter, gemms_of
-from byoc_mlir.lowering.kernel_calls import move_functions
+from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.runtime.system.cpu import target_cpu
 
 
@@ -62,7 +62,7 @@ class LowerIntegerProducts(ModulePass):
         with asking_of(op):
             for block in host_blocks(op):
                 self._lower(block, unit, module)
-        move_functions(module, op)
+        move_functions(module.module, op)
 
     def _lower(self, block: Block, unit: IntegerUnit, module: ModuleBuilder) -> None:
         for op in in_time(block.ops):

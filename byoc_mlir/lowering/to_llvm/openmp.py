@@ -10,7 +10,9 @@ from xdsl.dialects.builtin import IndexType, ModuleOp, UnrealizedConversionCastO
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from byoc_mlir.kernels.parallel import PARALLEL_FOR, parallel_functions
+from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.kernels.parallel import PARALLEL_FOR
+from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.lowering.to_llvm.emitter import integer_constant
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath
 from byoc_mlir.lowering.to_llvm.types import POINTER, convert_type
@@ -21,8 +23,9 @@ _ALL_THREADS = 0
 
 def define_runtime(module: ModuleOp) -> None:
     """Defines the functions that the calls of `call_in_parallel` need."""
-    known = {op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)}
-    module.body.block.add_ops(parallel_functions(known))
+    runtime = ModuleBuilder()
+    runtime.define_parallel_for()
+    move_functions(runtime.module, module)
 
 
 def call_in_parallel(

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from byoc_mlir.abi import ENTRY_POINTS, THREADS_SYMBOL
+from byoc_mlir.abi import ENTRY_POINTS, RUNS_SYMBOL, THREADS_SYMBOL
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.linking.image import LinkedImage
 from byoc_mlir.runtime.linking.object_file import UnknownObjectError
 from byoc_mlir.runtime.program import Array, LoadedCode, ObjectCode
 from byoc_mlir.runtime.system.memory import use_huge_pages
+
+_runs = np.zeros(2, np.int64)
+"""Variable `RUNS_SYMBOL` of this process."""
 
 
 def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeModule:
@@ -22,7 +25,7 @@ def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeMo
     """
     use_huge_pages(code.weights.values())
     variable = np.array([threads], np.int32)
-    data = {**code.weights, THREADS_SYMBOL: variable}
+    data = {**code.weights, THREADS_SYMBOL: variable, RUNS_SYMBOL: _runs}
     addresses = {name: int(array.ctypes.data) for name, array in data.items()}
     entry_points = [entry.symbol for entry in ENTRY_POINTS]
     module = NativeModule(code.files, entry_points, {**symbols, **addresses})

@@ -35,19 +35,21 @@ func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
 // CHECK:      ^[[FAIL]]([[CODE:%.*]]: i64):
 // CHECK-NEXT: func.return [[CODE]]
 // CHECK-LABEL: func.func @byoc_load(
-// CHECK:      func.call @omp_set_num_threads(
+// CHECK:      llvm.call @omp_set_num_threads(
 // CHECK:      func.call @byoc_load_regions(
 // CHECK-LABEL: func.func @byoc_open(
 // CHECK:      [[W:%.*]] = llvm.getelementptr inbounds {{.*}}[128]
 // CHECK:      func.call @a_main_0_open({{.*}}, {{.*}}, [[W]])
 // CHECK-NOT:  @b_main_1_open
 // CHECK-LABEL: func.func @byoc_run(
-// CHECK:      [[BEFORE:%.*]] = func.call @omp_get_max_threads()
+// CHECK:      [[BEFORE:%.*]] = llvm.call @omp_get_max_threads()
 // CHECK-NEXT: [[VARIABLE:%.*]] = llvm.mlir.addressof @byoc_threads
 // CHECK-NEXT: [[THREADS:%.*]] = llvm.load [[VARIABLE]] : !llvm.ptr -> i32
-// CHECK-NEXT: func.call @omp_set_num_threads([[THREADS]])
-// CHECK:      [[RESULT:%.*]] = func.call @main(
-// CHECK-NEXT: func.call @omp_set_num_threads([[BEFORE]])
+// CHECK-NEXT: llvm.call @omp_set_num_threads([[THREADS]])
+// CHECK-NEXT: [[BEGUN:%.*]] = llvm.call @byoc_begin_run()
+// CHECK-NEXT: [[RESULT:%.*]] = func.call @main(
+// CHECK-NEXT: llvm.call @byoc_end_run([[BEGUN]])
+// CHECK-NEXT: llvm.call @omp_set_num_threads([[BEFORE]])
 // CHECK-NEXT: func.return [[RESULT]]
 // CHECK-LABEL: func.func @byoc_close(
 // CHECK:      func.call @a_main_0_close(

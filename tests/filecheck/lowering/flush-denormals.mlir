@@ -8,11 +8,13 @@ func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
 }
 
 // CHECK-LABEL: func.func @byoc_run(
-// CHECK:      func.call @omp_set_num_threads(
+// CHECK:      llvm.call @omp_set_num_threads(
+// CHECK-NEXT: [[BEGUN:%.*]] = llvm.call @byoc_begin_run()
 // CHECK-NEXT: [[BEFORE:%.*]] = llvm.call @byoc_flush_denormals()
 // CHECK-NEXT: func.call @main(
 // CHECK-NEXT: llvm.call @byoc_restore_denormals([[BEFORE]])
-// CHECK-NEXT: func.call @omp_set_num_threads(
+// CHECK-NEXT: llvm.call @byoc_end_run([[BEGUN]])
+// CHECK-NEXT: llvm.call @omp_set_num_threads(
 // CHECK-LABEL: llvm.func internal @byoc_flush_denormals() -> i32
 // CHECK:      llvm.call_intrinsic "llvm.x86.sse.stmxcsr"
 // CHECK-LABEL: llvm.func internal @byoc_set_denormals(

@@ -7,9 +7,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.llvm import FuncOp
 from xdsl.parser import Parser
 
-from byoc_mlir.compiler.link import external_functions, join_modules
+from byoc_mlir.compiler.link import join_modules
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.symbols import external_functions
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 
 

@@ -23,6 +23,7 @@ from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.kernels.schedules import Scheduled
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.mark_vectorised_functions import MarkVectorisedFunctions
+from byoc_mlir.lowering.symbols import external_functions
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
 
@@ -86,7 +87,7 @@ class Native:
         library = find_openmp()
         assert library is not None
         handles = [load_library(library)]
-        names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+        names = external_functions(module.module)
         symbols = {name: resolve_symbol(name, handles) for name in names}
         self._native = NativeModule(emit_objects(module.module), ["main"], symbols)
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))

@@ -34,7 +34,9 @@ MLIR_TYPES = {
     np.dtype(np.uint8): "ui8",
     np.dtype(np.uint32): "ui32",
 }
-OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+OPENMP_FUNCTIONS = (
+    *("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_get_max_threads"),
+)
 """Functions that parallel loops call."""
 
 _C_TYPES = {

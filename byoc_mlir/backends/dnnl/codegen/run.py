@@ -34,6 +34,7 @@ from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT
 from byoc_mlir.backends.dnnl.codegen.special_values import add_any_special
 from byoc_mlir.backends.steps import mark_step
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
+from byoc_mlir.kernels.team import KEEP_CORES
 
 
 def add_run(code: RegionFunctions, inputs: int, outputs: int) -> None:
@@ -65,6 +66,9 @@ class _RunFunction:
         threads = Threads(function)
         for group in in_order:
             threads.use(group[0][0].threads)
+            if _starts_threads(group):
+                self._code.shared.define_parallel_for()
+                function.do(KEEP_CORES)
             result = self._run_group(group, special)
             status = function.binary(llvm.OrOp, status, result)
         threads.use(None)
@@ -165,6 +169,12 @@ class _RunFunction:
         if detail is not None and isinstance(status.owner, Operation):
             mark_step(status.owner, detail.nodes, detail.implementation, detail.note)
         return status
+
+
+def _starts_threads(group: Group) -> bool:
+    """True if oneDNN or this code starts a parallel loop; generated code does so by itself."""
+    (execution, _), *others = group
+    return bool(others) or (execution.threads != 1 and not isinstance(execution.code, Generated))
 
 
 _NO_FLAGS = 0

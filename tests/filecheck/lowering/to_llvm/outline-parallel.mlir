@@ -34,8 +34,9 @@ func.func @f(%x: memref<64x8xf32>, %y: memref<64x8xf32>, %n: index) {
 
 // THREADS:      llvm.func internal @f_parallel_0_chunk(%[[CAPTURED:.*]]: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64)
 // THREADS:      func.call @f_parallel_0(
-// THREADS:      llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
-// THREADS:      llvm.func internal @byoc_parallel_for(
-// THREADS:      llvm.call @GOMP_parallel(
+// THREADS:      llvm.func internal @byoc_keep_cores()
 // THREADS:      llvm.func internal @byoc_run_chunks(
 // THREADS:      llvm.atomicrmw
+// THREADS:      llvm.func internal @byoc_parallel_for(
+// THREADS:      llvm.call @byoc_keep_cores()
+// THREADS:      llvm.call @GOMP_parallel(

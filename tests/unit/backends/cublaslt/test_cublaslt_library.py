@@ -11,11 +11,12 @@ from xdsl.dialects.builtin import i32
 
 from byoc_mlir.backends.cublaslt import calls, library
 from byoc_mlir.backends.cublaslt.backend import CublasLtBackend
-from byoc_mlir.compiler.link import external_functions, join_modules
+from byoc_mlir.compiler.link import join_modules
 from byoc_mlir.installed import library_in_wheel
 from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.lowering.symbols import external_functions
 from byoc_mlir.nvidia.libraries import EXPLAIN
 from byoc_mlir.runtime.linking.native_module import NativeModule
 
