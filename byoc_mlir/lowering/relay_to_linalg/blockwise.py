@@ -23,7 +23,7 @@ from byoc_mlir.dims import Size, largest
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
-from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_rows import FewRowsOfBytes
+from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_rows import FewRowsOfBytes, lanes_of_block
 from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_tiles import ManyRowsOfBytes
 from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import takes_bytes
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
@@ -104,7 +104,9 @@ def _kernel(
     results = [tensor_of(f32, [rows, gemm.units])]
     if kinds is _BYTES:
         results.append(tensor_of(i8, [rows, gemm.steps]))
-        results += [tensor_of(f32, [rows, blocks])] * 2
+        repeated = gemm.few_rows * lanes_of_block(gemm.form)
+        kept = repeated if isinstance(rows, int) and gemm.few_rows else rows + repeated
+        results += [tensor_of(f32, [kept, blocks])] * 2
     else:
         results.append(tensor_of(f32, [rows + ACCUMULATORS, gemm.steps]))
         if gemm.few_rows:

@@ -7,7 +7,7 @@ are summed as integers in a block.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects import arith, llvm, vector
 from xdsl.dialects.builtin import (
@@ -58,11 +58,11 @@ class RoundedRows(BlockwiseWriter):
     """Base of kernels for data that is rounded to bytes.
 
     Their memory is for bytes in the order of the codes `[rows, steps]`, values with which blocks
-    start `[rows, blocks]`, and scales `[rows, blocks]`.
+    start `[rows, blocks]`, and scales `[rows, blocks]`; kernels may repeat the last two.
     """
 
     MEMORY = (i8, f32, f32)
-    CHUNK_BYTES = 16
+    CHUNK_BYTES: ClassVar[int] = 16
 
     @property
     def starts(self) -> SSAValue:
@@ -125,7 +125,7 @@ class RoundedRows(BlockwiseWriter):
             most = self._largest_lane(most)
             factor = self.product(most, code.emit(splat(1 / _MOST, self.numbers)))
             zero_lane = code.emit(vector.ExtractOp(factor, [0], f32))
-            code.store(zero_lane, self.factors, block)
+            self.keep(zero_lane, self.factors, block)
             divisor = self._largest([most, code.emit(splat(_SMALLEST, self.numbers))])
             inverse = code.emit(arith.DivfOp(code.emit(splat(_MOST, self.numbers)), divisor))
 
@@ -134,7 +134,7 @@ class RoundedRows(BlockwiseWriter):
                 (total,) = totals
                 for place, part in enumerate(self.parts(at)):
                     number = self._rounded(self.product(part, inverse))
-                    self.store(self._byte(number), self.ordered, self.plus(at, place * form.lanes))
+                    self.store(self._byte(number), self.ordered, self.place(block, chunk, place))
                     total = code.emit(arith.AddfOp(total, self._value(number)))
                 return [total]
 
@@ -143,7 +143,16 @@ class RoundedRows(BlockwiseWriter):
             start = self.product(self.summed(total), share)
             if form.one_zero:
                 start = self.product(start, code.load(self.zeros, 0))
-            code.store(start, self.starts, block)
+            self.keep(start, self.starts, block)
+
+    def keep(self, number: SSAValue, buffer: SSAValue, block: Index) -> None:
+        """Emits the store of a number of a block."""
+        self.code.store(number, buffer, block)
+
+    def place(self, block: Index, chunk: Index, code: int) -> Index:
+        """Emits the place in the ordered data for the elements of a chunk's codes of a number."""
+        begin = self.plus(self.times(block, self.form.block), self.times(chunk, self.form.chunk))
+        return self.plus(begin, code * self.form.lanes)
 
     def _magnitude(self, value: SSAValue) -> SSAValue:
         return self._largest([value, self.code.emit(arith.NegfOp(value))])
