@@ -13,7 +13,7 @@ from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums
 from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
-from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import RUN, RoundedRows
+from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import BYTES_OF_CHUNK, RUN, RoundedRows
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     GROUP,
     LINE_BYTES,
@@ -27,7 +27,7 @@ _AHEAD_BYTES = 4096
 
 def lanes_of_block(form: BlockwiseForm) -> int:
     """Returns the number of lanes in which `FewRowsOfBytes` sums a block."""
-    return min(form.bytes, FewRowsOfBytes.CHUNK_BYTES * 2) // GROUP
+    return min(form.bytes, 2 * BYTES_OF_CHUNK) // GROUP
 
 
 class FewRowsOfBytes(RoundedRows, FewRows):
@@ -67,7 +67,7 @@ class FewRowsOfBytes(RoundedRows, FewRows):
         lanes = VectorType(f32, [self.shares])
         self.store(self.repeated(number, lanes), buffer, self.times(block, self.shares))
 
-    def place(self, block: Index, chunk: Index, code: int) -> Index:
+    def ordered_place(self, block: Index, chunk: Index, code: int) -> Index:
         lanes, writer = self.form.lanes, self.code
         begin = self.plus(self.times(block, self.form.block), self.times(chunk, self.form.chunk))
         if self._blocks == 1:
@@ -80,8 +80,8 @@ class FewRowsOfBytes(RoundedRows, FewRows):
         return self.plus(begin, back, self.times(stride, code))
 
     def _block_of_unit(self, block: Index) -> Index:
-        operands = map(self.code.index, (block, self.sizes.blocks))
-        return self.code.emit(arith.RemUIOp(*operands))
+        number, blocks = self.code.index(block), self.code.index(self.sizes.blocks)
+        return self.code.emit(arith.RemUIOp(number, blocks))
 
     def _is_paired(self, number: Index) -> Index:
         """Emits 1 if a block of a unit shares a vector with another one, else 0."""

@@ -7,7 +7,7 @@ are summed as integers in a block.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, cast
+from typing import cast
 
 from xdsl.dialects import arith, llvm, vector
 from xdsl.dialects.builtin import (
@@ -31,6 +31,9 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     BlockwiseForm,
     BlockwiseWriter,
 )
+
+BYTES_OF_CHUNK = 16
+"""Most bytes of a chunk."""
 
 _FEWEST_BYTES = 8
 """Bytes of the smallest block for which there are instructions."""
@@ -62,7 +65,7 @@ class RoundedRows(BlockwiseWriter):
     """
 
     MEMORY = (i8, f32, f32)
-    CHUNK_BYTES: ClassVar[int] = 16
+    CHUNK_BYTES = BYTES_OF_CHUNK
 
     @property
     def starts(self) -> SSAValue:
@@ -134,7 +137,9 @@ class RoundedRows(BlockwiseWriter):
                 (total,) = totals
                 for place, part in enumerate(self.parts(at)):
                     number = self._rounded(self.product(part, inverse))
-                    self.store(self._byte(number), self.ordered, self.place(block, chunk, place))
+                    self.store(
+                        self._byte(number), self.ordered, self.ordered_place(block, chunk, place)
+                    )
                     total = code.emit(arith.AddfOp(total, self._value(number)))
                 return [total]
 
@@ -149,7 +154,7 @@ class RoundedRows(BlockwiseWriter):
         """Emits the store of a number of a block."""
         self.code.store(number, buffer, block)
 
-    def place(self, block: Index, chunk: Index, code: int) -> Index:
+    def ordered_place(self, block: Index, chunk: Index, code: int) -> Index:
         """Emits the place in the ordered data for the elements of a chunk's codes of a number."""
         begin = self.plus(self.times(block, self.form.block), self.times(chunk, self.form.chunk))
         return self.plus(begin, code * self.form.lanes)

@@ -12,9 +12,7 @@ from byoc_mlir.runtime.linking.image import LinkedImage
 from byoc_mlir.runtime.linking.object_file import UnknownObjectError
 from byoc_mlir.runtime.program import Array, LoadedCode, ObjectCode
 from byoc_mlir.runtime.system.memory import use_huge_pages
-
-_runs = np.zeros(2, np.int64)
-"""Variable `RUNS_SYMBOL` of this process."""
+from byoc_mlir.runtime.system.threads import RUNS
 
 
 def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeModule:
@@ -25,7 +23,7 @@ def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeMo
     """
     use_huge_pages(code.weights.values())
     variable = np.array([threads], np.int32)
-    data = {**code.weights, THREADS_SYMBOL: variable, RUNS_SYMBOL: _runs}
+    data = {**code.weights, THREADS_SYMBOL: variable, RUNS_SYMBOL: RUNS}
     addresses = {name: int(array.ctypes.data) for name, array in data.items()}
     entry_points = [entry.symbol for entry in ENTRY_POINTS]
     module = NativeModule(code.files, entry_points, {**symbols, **addresses})

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from byoc_mlir.runtime.system.threads import starts
+from byoc_mlir.runtime.system.threads import RUNS, starts
 
 _SECONDS = 0.05
 """Interval between two looks at the machine's load."""
@@ -24,9 +24,13 @@ _NO_FLAGS = 0
 
 
 class SleepingTeam:
-    """OpenMP threads that sleep, more than the machine has cores; the caller keeps one of them."""
+    """OpenMP threads that sleep, more than the machine has cores; the caller keeps one of them.
+
+    Meanwhile, teams of runs are left to the scheduler.
+    """
 
     def __init__(self, openmp: ctypes.CDLL):
+        RUNS[1] = 1
         self._openmp = openmp
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._hold, daemon=True, name="byoc-sleeping-team")
@@ -34,6 +38,7 @@ class SleepingTeam:
 
     def end(self) -> None:
         """Ends the threads."""
+        RUNS[1] = 0
         self._is_over.set()
         if self._thread.is_alive():
             self._thread.join()

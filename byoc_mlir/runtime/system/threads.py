@@ -10,11 +10,16 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from byoc_mlir.errors import ByocError
 from byoc_mlir.limits import Limits
 
 OPENMP = "libgomp.so.1"
 """OpenMP runtime that compiled code uses."""
+
+RUNS = np.zeros(2, np.int64)
+"""Variable `abi.RUNS_SYMBOL` of this process."""
 
 _CGROUP_V2 = Path("/sys/fs/cgroup/cpu.max")
 _CGROUP_V1 = Path("/sys/fs/cgroup/cpu")

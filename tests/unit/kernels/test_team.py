@@ -16,7 +16,7 @@ _HELPERS = """
 import ctypes, os, threading
 import numpy as np
 import byoc_mlir
-from byoc_mlir.runtime.linking import native_module
+from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.threads import loaded_openmp
 from onnx import helper, TensorProto
 
@@ -79,7 +79,7 @@ openmp = load_library(Path("libgomp.so.1"))
 symbols = {name: resolve_symbol(name, [openmp]) for name in external_functions(module.module)}
 runs = np.zeros(2, np.int64)
 symbols["byoc_runs"] = runs.ctypes.data
-native = native_module.NativeModule(emit_objects(module.module), ["begin", "keep", "end"], symbols)
+native = NativeModule(emit_objects(module.module), ["begin", "keep", "end"], symbols)
 begin = ctypes.CFUNCTYPE(ctypes.c_void_p)(native.address("begin"))
 keep = ctypes.CFUNCTYPE(None)(native.address("keep"))
 end = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(native.address("end"))

@@ -32,7 +32,7 @@ import os, time
 from pathlib import Path
 from byoc_mlir.runtime.system.libraries import load_library
 from byoc_mlir.runtime.system.overload import SleepingTeam
-from byoc_mlir.runtime.system.threads import OPENMP
+from byoc_mlir.runtime.system.threads import OPENMP, RUNS
 from byoc_mlir.testing.forked import run_forked
 
 def threads():
@@ -43,7 +43,9 @@ before = threads()
 team = SleepingTeam(openmp)
 while threads() < before + os.cpu_count() + 1:
     time.sleep(0.001)
+assert RUNS.tolist() == [0, 1], "runs bind their threads"
 team.end()
+assert RUNS.tolist() == [0, 0], "runs still leave their threads to the scheduler"
 while threads() > before:  # they end after the thread that began them
     time.sleep(0.001)
 """
