@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ParamSpec, TypeVar, cast
 
 from byoc_mlir.locks import ForkSafeLock
-from byoc_mlir.runtime.system.threads import loaded_openmp
+from byoc_mlir.runtime.system.threads import RUNS, loaded_openmp
 
 llvm_at_work = threading.RLock()
 """Lock that is held while threads are inside of LLVM without llvmlite's lock."""
@@ -84,6 +84,7 @@ def _after_in_child() -> None:
     global _lost_threads
     _leave_llvm()
     ForkSafeLock.open_all()
+    RUNS[:] = 0  # other threads' runs are not under way here
     _lost_threads = _lost_threads or not _fork.ends_threads
 
 

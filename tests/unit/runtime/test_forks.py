@@ -166,3 +166,21 @@ other.join()
 
 def test_a_child_computes_the_property_that_another_thread_computed_at_the_fork() -> None:
     run_forked(COMPUTING)
+
+
+COUNTING = """
+import os
+import byoc_mlir.runtime.system.forks
+from byoc_mlir.runtime.system.threads import RUNS
+
+RUNS[:] = 1
+child = os.fork()
+if child == 0:
+    os._exit(int(RUNS.any()))
+assert os.waitpid(child, 0)[1] == 0
+assert RUNS.tolist() == [1, 1]
+"""
+
+
+def test_a_child_does_not_count_the_runs_of_its_parent() -> None:
+    run_forked(COUNTING)
