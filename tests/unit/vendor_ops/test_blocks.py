@@ -122,16 +122,16 @@ def test_groups_in_order() -> None:
 
 
 def matmul_nbits(
-    rows: int, block: int, bits: int, zeros: str, accuracy: int = 4
+    rows: int, block: int, bits: int, zeros: str, accuracy: int = 4, blocks: int = 4
 ) -> tuple[ModelProto, dict[str, Any], np.ndarray[Any, Any]]:
     """Returns a MatMulNBits that asks for data in int8 unless the level of its accuracy is less
     than 4, its input, and the evaluator's result.
     """
-    constants = weights(21, 4 * block, block, bits, zeros)
-    data = RNG.standard_normal((rows, 4 * block)).astype(np.float32)
+    constants = weights(21, blocks * block, block, bits, zeros)
+    data = RNG.standard_normal((rows, blocks * block)).astype(np.float32)
     data[0, :block] = 0
     inputs = {"x": data, **constants}
-    sizes = {"K": 4 * block, "N": 21, "bits": bits, "block_size": block}
+    sizes = {"K": blocks * block, "N": 21, "bits": bits, "block_size": block}
     model = node_model(
         "MatMulNBits", inputs, constants=[*constants], accuracy_level=accuracy, **cast(Any, sizes)
     )
@@ -159,6 +159,21 @@ def test_data_in_bytes_of_other_widths(bits: int, block: int, rows: int) -> None
     model, inputs, exact = matmul_nbits(rows, block, bits, "none")
     with byoc_mlir.compile(model, targets=()) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
+
+
+@pytest.mark.parametrize("vnni", [False, True])
+@pytest.mark.parametrize("zeros", ["none", "packed"])
+@pytest.mark.parametrize("blocks", [2, 3, 5, 6, 7])
+@pytest.mark.parametrize(("rows", "block"), [(1, 32), (2, 16), (3, 32), (4, 64)])
+def test_few_rows_of_any_number_of_blocks(
+    rows: int, block: int, blocks: int, zeros: str, vnni: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lowering, "has_vnni", lambda: vnni)
+    model, inputs, exact = matmul_nbits(rows, block, 4, zeros, blocks=blocks)
+    with byoc_mlir.compile(model, targets=(), cache=False) as executable:
+        found = executable.run(inputs)
+    assert_agrees(found, {"y": exact}, 0.02)
+    assert_agrees(found, run_onnxruntime(model, inputs), 5e-3)
 
 
 @pytest.mark.parametrize("vnni", [False, True])
