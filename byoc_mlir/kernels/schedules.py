@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
@@ -63,13 +63,10 @@ def _define(code: KernelCode, numbers: tuple[int, ...], module: ModuleBuilder) -
     own = ModuleBuilder(has_threads=module.has_threads, numbers=numbers)
     symbol = code.define(own)
     suffix = "_of_" + hashlib.sha256(repr(numbers).encode()).hexdigest()[:16]
-    shared = ModuleBuilder()
-    shared.define_parallel_for()
     if own.has(PARALLEL_FOR):
         module.define_parallel_for()
     functions = [one for one in own.module.ops if isinstance(one, llvm.FuncOp)]
-    defined = {one.sym_name.data for one in functions if one.body.blocks}
-    names = {name for name in defined if not shared.has(name)}
+    names = {one.sym_name.data for one in functions if one.body.blocks} - _shared()
     for function in functions:
         _rename(function, {name: name + suffix for name in names})
         function.attributes.pop(VECTORISED, None)
@@ -77,6 +74,14 @@ def _define(code: KernelCode, numbers: tuple[int, ...], module: ModuleBuilder) -
             function.detach()
             module.adopt(function)
     return symbol + suffix
+
+
+@cache
+def _shared() -> frozenset[str]:
+    """Returns the symbols of parallel loops, which all kernels share."""
+    module = ModuleBuilder()
+    module.define_parallel_for()
+    return frozenset(one.sym_name.data for one in module.module.ops if isinstance(one, llvm.FuncOp))
 
 
 def _rename(function: llvm.FuncOp, names: Mapping[str, str]) -> None:
