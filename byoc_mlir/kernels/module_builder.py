@@ -46,10 +46,12 @@ class ModuleBuilder:
         *,
         result: Attribute = i32,
         internal: bool = False,
+        is_inlined: bool = True,
     ) -> FunctionBuilder:
         """Begins a new function."""
         linkage = ops.INTERNAL if internal else ops.EXTERNAL
-        return self._begin(name, llvm.LLVMFunctionType(parameters, result), linkage)
+        attributes = {} if is_inlined else {"no_inline": UnitAttr()}
+        return self._begin(name, llvm.LLVMFunctionType(parameters, result), linkage, attributes)
 
     def cold(self, name: str, parameters: Sequence[Attribute]) -> FunctionBuilder:
         """Begins a new internal function without a result, which runs rarely.

@@ -75,7 +75,7 @@ def add_keep_cores(module: ModuleBuilder) -> str:
     _add_bind(module)
     _add_place_thread(module)
     _add_gather(module)
-    function = module.function(KEEP_CORES, (), result=VOID, internal=True)
+    function = module.function(KEEP_CORES, (), result=VOID, internal=True, is_inlined=False)
     run = _own_run(function)
 
     def look() -> None:

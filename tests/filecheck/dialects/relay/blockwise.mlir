@@ -22,7 +22,7 @@ func.func @bytes(%x: tensor<1x64xf32>) -> tensor<1x16xf32> {
   %s = relay.constant dense<0.5> : tensor<16x2xf32>
   %z = relay.constant dense<8.0> : tensor<1x1xf32>
   // CHECK: relay.nn.blockwise_dense %x, %w, %s, %z {rounds = true}
-  // KERNEL: host.kernel "blockwise_dense" {{.*}} -> (tensor<1x16xf32>, tensor<1x64xi8>, tensor<1x2xf32>, tensor<1x2xf32>)
+  // KERNEL: host.kernel "blockwise_dense" {{.*}} -> (tensor<1x16xf32>, tensor<1x64xi8>, tensor<4x2xf32>, tensor<4x2xf32>)
   // KERNEL: host.dot_integers
   %y = relay.nn.blockwise_dense %x, %w, %s, %z {rounds = true} : (tensor<1x64xf32>, tensor<16x2x16xui8>, tensor<16x2xf32>, tensor<1x1xf32>) -> tensor<1x16xf32>
   func.return %y : tensor<1x16xf32>
