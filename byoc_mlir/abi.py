@@ -77,8 +77,8 @@ THREADS_SYMBOL = "byoc_threads"
 """Symbol of the `i32` that holds the number of OpenMP threads of a run."""
 
 RUNS_SYMBOL = "byoc_runs"
-"""Symbol of two `i64` of the process: the number of runs under way, and a number that is not 0 once
-two have overlapped. They count runs with several OpenMP threads."""
+"""Symbol of two `i64` of the process: the number of runs under way that have several OpenMP
+threads, and a number that is not 0 once two have overlapped, or while the machine is overloaded."""
 
 PROCESS_SYMBOLS = (THREADS_SYMBOL, RUNS_SYMBOL)
 """Variables that the loader of object code defines."""

@@ -16,7 +16,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.kernels.builder import VOID, FunctionBuilder
+from byoc_mlir.kernels.builder import VOID
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.kernels.team import add_keep_cores
 
@@ -78,6 +78,11 @@ def _add_run_chunks(module: ModuleBuilder) -> None:
     team = function.sign_extend(function.call("omp_get_num_threads"))
     is_alone = function.compare("eq", team, function.integer(1))
 
+    def run_chunk(chunk: SSAValue, chunks: SSAValue) -> None:
+        begin, end = function.share(total, chunk, chunks)
+        is_any = function.compare("slt", begin, end)
+        function.when(is_any, lambda: function.do_at(body, data, begin, end))
+
     def alone() -> Sequence[SSAValue]:
         function.do_at(body, data, function.integer(0), total)
         return ()
@@ -96,7 +101,7 @@ def _add_run_chunks(module: ModuleBuilder) -> None:
             def claim(_: Sequence[SSAValue]) -> tuple[SSAValue, Sequence[SSAValue]]:
                 chunk = function.add(first, function.atomic_add(counter, 1))
                 is_in_range = function.compare("slt", chunk, last)
-                function.when(is_in_range, lambda: _run_chunk(function, job, chunk, chunks))
+                function.when(is_in_range, lambda: run_chunk(chunk, chunks))
                 return is_in_range, ()
 
             function.repeat((), claim)
@@ -106,10 +111,3 @@ def _add_run_chunks(module: ModuleBuilder) -> None:
 
     function.branch(is_alone, alone, shared)
     function.finish()
-
-
-def _run_chunk(function: FunctionBuilder, job: SSAValue, chunk: SSAValue, chunks: SSAValue) -> None:
-    body, data = function.pointer(job, 0), function.pointer(job, _DATA)
-    begin, end = function.share(function.word(job, _TOTAL), chunk, chunks)
-    is_any = function.compare("slt", begin, end)
-    function.when(is_any, lambda: function.do_at(body, data, begin, end))

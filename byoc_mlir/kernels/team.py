@@ -181,9 +181,8 @@ def _add_place_thread(module: ModuleBuilder) -> None:
 
     def pass_core(values: Sequence[SSAValue]) -> tuple[SSAValue, Sequence[SSAValue]]:
         index, passed = values
-        word = function.word(cores, function.binary(llvm.LShrOp, index, function.integer(6)))
-        position = function.binary(llvm.AndOp, index, function.integer(63))
-        shifted = function.binary(llvm.LShrOp, word, position)
+        number_of_word, position = _place_in_set(function, index)
+        shifted = function.binary(llvm.LShrOp, function.word(cores, number_of_word), position)
         bit = function.binary(llvm.AndOp, shifted, function.integer(1))
         core = function.add(index, 1)
         is_home = function.compare("eq", core, home)
@@ -205,6 +204,12 @@ def _add_place_thread(module: ModuleBuilder) -> None:
     function.finish()
 
 
+def _place_in_set(function: FunctionBuilder, index: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Returns the number of the word of a set that has the core, and the bit there."""
+    word = function.binary(llvm.LShrOp, index, function.integer(6))
+    return word, function.binary(llvm.AndOp, index, function.integer(63))
+
+
 def _add_bind(module: ModuleBuilder) -> None:
     function = module.cold(_BIND, (i64, POINTER))
     core, cores = function.parameters
@@ -214,9 +219,7 @@ def _add_bind(module: ModuleBuilder) -> None:
     def of_one() -> Sequence[SSAValue]:
         words = function.integer(_SET_WORDS)
         function.loop(words, lambda n: function.store(function.integer(0), function.slot(one, n)))
-        index = function.subtract(core, 1)
-        word = function.binary(llvm.LShrOp, index, function.integer(6))
-        position = function.binary(llvm.AndOp, index, function.integer(63))
+        word, position = _place_in_set(function, function.subtract(core, 1))
         bit = function.binary(llvm.ShlOp, function.integer(1), position)
         function.store(bit, function.slot(one, word))
         return (one,)

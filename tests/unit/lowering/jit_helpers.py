@@ -35,7 +35,10 @@ MLIR_TYPES = {
     np.dtype(np.uint32): "ui32",
 }
 OPENMP_FUNCTIONS = (
-    *("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_get_max_threads"),
+    "GOMP_parallel",
+    "omp_get_max_threads",
+    "omp_get_num_threads",
+    "omp_get_thread_num",
 )
 """Functions that parallel loops call."""
 
