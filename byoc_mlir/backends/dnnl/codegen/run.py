@@ -34,7 +34,7 @@ from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT
 from byoc_mlir.backends.dnnl.codegen.special_values import add_any_special
 from byoc_mlir.backends.steps import mark_step
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.team import KEEP_CORES
+from byoc_mlir.kernels.team import add_keep_cores
 
 
 def add_run(code: RegionFunctions, inputs: int, outputs: int) -> None:
@@ -67,8 +67,7 @@ class _RunFunction:
         for group in in_order:
             threads.use(group[0][0].threads)
             if _starts_threads(group):
-                self._code.shared.define_parallel_for()
-                function.do(KEEP_CORES)
+                function.do(add_keep_cores(self._code.shared))
             result = self._run_group(group, special)
             status = function.binary(llvm.OrOp, status, result)
         threads.use(None)
