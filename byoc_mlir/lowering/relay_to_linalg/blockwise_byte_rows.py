@@ -16,7 +16,6 @@ from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import BYTES_OF_CHUNK, RUN, RoundedRows
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     GROUP,
-    LINE_BYTES,
     BlockwiseForm,
 )
 from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows
@@ -110,7 +109,8 @@ class FewRowsOfBytes(RoundedRows, FewRows):
         nothing = code.emit(splat(0.0, self._totals))
         with code.loop(code.quotient(blocks, 2 * step), [nothing] * (2 * len(rows))) as loop:
             first = self.times(loop.counter, 2 * step)
-            self._prefetch(self.plus(start, first), 2 * step)
+            ahead = self.plus(self.times(self.plus(start, first), self.form.bytes), _AHEAD_BYTES)
+            self.prefetch_lines(ahead, 2 * step * self.form.bytes)
             even, odd = loop.carried[: len(rows)], loop.carried[len(rows) :]
             loop.carry([*added(first, even), *added(self.plus(first, step), odd)])
         totals = [
@@ -126,12 +126,6 @@ class FewRowsOfBytes(RoundedRows, FewRows):
                 loop.carry(added(self.plus(blocks, -1), loop.carried, is_half=True))
             totals = loop.results
         return totals
-
-    def _prefetch(self, block: Index, blocks: int) -> None:
-        """Emits the prefetch of codes that are read some hundred nanoseconds later."""
-        at = self.times(block, self.form.bytes)
-        for line in range(0, blocks * self.form.bytes, LINE_BYTES):
-            self.prefetch(self.plus(at, _AHEAD_BYTES + line))
 
     def _added(self, unit: Index, rows: Sequence[Index], totals: Sums, *, is_half: bool) -> Sums:
         """Emits the products of a vector of a unit with each row, scaled and added to `totals`.
@@ -158,7 +152,8 @@ class FewRowsOfBytes(RoundedRows, FewRows):
 
         def added(step: Index, sums: Sums) -> Sums:
             at, data_at = self.times(step, width), self.times(step, width * form.codes)
-            packed = self._codes(self.plus(self.times(unit, form.bytes), at), is_half=is_half)
+            codes_at = self.plus(self.times(unit, form.bytes), at)
+            packed = self._bytes_at(self.bytes, codes_at, is_half=is_half)
             for place, codes in enumerate(self.codes_in(packed)):
                 offset = self.plus(data_at, place * width)
                 starts = [self.plus(self.times(row, form.block), offset) for row in rows]
@@ -172,10 +167,6 @@ class FewRowsOfBytes(RoundedRows, FewRows):
         nothing = self.code.emit(splat(0, self._sums))
         steps = max(form.chunks // 2, 1)
         return self.in_runs(steps, RUN // form.codes, [nothing] * len(rows), added)
-
-    def _codes(self, at: Index, *, is_half: bool) -> SSAValue:
-        """Emits the load of the codes of a vector."""
-        return self._bytes_at(self.bytes, at, is_half=is_half)
 
     def _bytes_at(self, buffer: SSAValue, at: Index, *, is_half: bool) -> SSAValue:
         """Emits the load of a vector of bytes, the upper half of which may be zero."""

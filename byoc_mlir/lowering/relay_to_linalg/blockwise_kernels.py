@@ -43,7 +43,7 @@ GROUP = 4
 """Neighbouring bytes of a unit that are one word of a lane."""
 
 _UNROLLED = 4
-LINE_BYTES = 64
+_LINE_BYTES = 64
 _BYTE = IntegerType(8, Signedness.UNSIGNED)
 ELEMENTS = (f32, _BYTE, f32, f32, f32)
 """Elements of the operands and the result."""
@@ -268,8 +268,12 @@ class BlockwiseWriter(ABC):
         """
         bytes_ = units * self.form.bytes
         first = self.times(self.plus(start, self.times(self.sizes.blocks, units)), self.form.bytes)
-        for line in range(0, bytes_, LINE_BYTES):
-            self.prefetch(self.plus(first, self.times(block, bytes_), line))
+        self.prefetch_lines(self.plus(first, self.times(block, bytes_)), bytes_)
+
+    def prefetch_lines(self, at: Index, bytes_: int) -> None:
+        """Emits the prefetches of the lines of some bytes of codes."""
+        for line in range(0, bytes_, _LINE_BYTES):
+            self.prefetch(self.plus(at, line))
 
     def prefetch(self, at: Index) -> None:
         """Emits the prefetch of codes."""
