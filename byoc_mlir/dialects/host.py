@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
     VectorType,
-    f32,
     i8,
     i16,
     i32,
@@ -217,47 +216,6 @@ class PrefetchOp(IRDLOperation):
 
 
 _BYTE = IntegerType(8, Signedness.UNSIGNED)
-
-
-@irdl_op_definition
-class CodesOp(IRDLOperation):
-    """Bit field of `width` bits in each lane, from bit `offset` on, as an unsigned number.
-
-    ```mlir
-    %n = host.codes %v[4, 4] : vector<16xi8> to vector<16xf32>
-    ```
-    """
-
-    name = "host.codes"
-    source = operand_def(VectorType)
-    offset = prop_def(IntegerAttr.constr(i64))
-    width = prop_def(IntegerAttr.constr(i64))
-    numbers = result_def(VectorType)
-    traits = traits_def(Pure())
-    assembly_format = (
-        "$source `[` $offset `,` $width `]` attr-dict `:` type($source) `to` type($numbers)"
-    )
-
-    def __init__(self, source: SSAValue, offset: int, width: int, result_type: VectorType):
-        super().__init__(
-            operands=[source],
-            result_types=[result_type],
-            properties={"offset": IntegerAttr(offset, i64), "width": IntegerAttr(width, i64)},
-        )
-
-    def verify_(self) -> None:
-        source, numbers = self.source.type, self.numbers.type
-        assert isinstance(source, VectorType)
-        assert isinstance(numbers, VectorType)
-        fits = source.get_shape() == numbers.get_shape() and numbers.element_type == f32
-        if not (fits and source.element_type in (i8, _BYTE)):
-            raise VerifyException(
-                f"{self.name}: expected vectors of as many bytes and f32, found {source} and"
-                f" {numbers}"
-            )
-        offset, width = self.offset.value.data, self.width.value.data
-        if not 0 <= offset < offset + width <= 8:
-            raise VerifyException(f"{self.name}: a byte has no {width} bits from {offset} on")
 
 
 @irdl_op_definition

@@ -85,7 +85,6 @@ _STAGES: dict[Stage, _Legal] = {
             "host.alloc",
             "host.check",
             "host.copy_apart",
-            "host.codes",
             "host.dot_integers",
             "host.prefetch",
             "host.size",
@@ -100,7 +99,6 @@ _STAGES: dict[Stage, _Legal] = {
         | {
             "host.check",
             "host.copy_apart",
-            "host.codes",
             "host.dot_integers",
             "host.prefetch",
             "host.place",

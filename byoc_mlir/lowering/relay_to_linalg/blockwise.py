@@ -23,7 +23,7 @@ from byoc_mlir.dims import Size, largest
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
-from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_rows import FewRowsOfBytes, lanes_of_block
+from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_rows import FewRowsOfBytes
 from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_tiles import ManyRowsOfBytes
 from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import takes_bytes
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
@@ -33,7 +33,7 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     BlockwiseFunction,
     BlockwiseWriter,
 )
-from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows
+from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows, lanes_of_block
 from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ACCUMULATORS, ManyRows
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.runtime.system.cpu import has_vnni, target_cpu
@@ -110,7 +110,7 @@ def _kernel(
     else:
         results.append(tensor_of(f32, [rows + ACCUMULATORS, gemm.steps]))
         if gemm.few_rows:
-            results.append(TensorType(f32, [gemm.few_rows, blocks, gemm.form.lanes]))
+            results.append(TensorType(f32, [gemm.few_rows, blocks, lanes_of_block(gemm.form)]))
     types = tuple(host.buffer_type(type_) for type_ in (*(v.type for v in operands), *results))
     body, functions = _body(gemm, kinds, types)
     for function in functions:

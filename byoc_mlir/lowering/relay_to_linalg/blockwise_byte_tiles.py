@@ -40,7 +40,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
 
     def unpack_codes(self, part: BlockRange, blocks: Sequence[Index], block: Index) -> None:
         form, lane_bytes = self.form, GROUP * self.unit_lanes
-        size = form.lanes // GROUP * lane_bytes
+        size = self.chunk_bytes // GROUP * lane_bytes
 
         def unpacked(chunk: Index, sums: Sums) -> Sums:
             before = self.times(chunk, size * form.codes)
@@ -93,8 +93,8 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         for vector_, sum_, total in zip(self.vectors, sums, totals, strict=True):
             at = self.plus(self.times(block, PANEL), vector_ * self.unit_lanes)
             scale, *zeros = self.factors_of(part, at)
-            value = self.value(sum_, start, zeros[0] if zeros else None)
-            found.append(self.added_product(self.product(value, factor), scale, total))
+            value = self.value(sum_, factor, start, zeros[0] if zeros else None)
+            found.append(self.added_product(value, scale, total))
         return found
 
     def _block(self, part: BlockRange, block: Index, rows: Sequence[Index]) -> Sums:

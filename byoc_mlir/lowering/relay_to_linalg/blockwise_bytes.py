@@ -32,9 +32,6 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     BlockwiseWriter,
 )
 
-BYTES_OF_CHUNK = 16
-"""Most bytes of a chunk."""
-
 _FEWEST_BYTES = 8
 """Bytes of the smallest block for which there are instructions."""
 
@@ -65,7 +62,11 @@ class RoundedRows(BlockwiseWriter):
     """
 
     MEMORY = (i8, f32, f32)
-    CHUNK_BYTES = BYTES_OF_CHUNK
+
+    @property
+    def numbers(self) -> VectorType:
+        """Returns the type of the data for a code of each byte of a chunk."""
+        return VectorType(f32, [self.chunk_bytes])
 
     @property
     def starts(self) -> SSAValue:
@@ -109,22 +110,18 @@ class RoundedRows(BlockwiseWriter):
 
         return self.over(steps // run, totals, one_run)
 
-    @property
-    def shares(self) -> int:
-        """Returns the number of lanes that each add a block's start."""
-        return 1
-
     def order_data(self, first: Index, count: Index) -> None:
         """Emits the rounding of the data, and the values that take the zero points into account."""
         code, form = self.code, self.form
+        nothing = code.emit(splat(0.0, self.numbers))
         with self.blocks_of(first, count) as block:
             begin = self.times(block, form.block)
 
             def larger(chunk: Index, found: Sums) -> Sums:
-                at = self.plus(begin, self.times(chunk, form.chunk))
-                return [self._largest([*found, *map(self._magnitude, self.parts(at))])]
+                at = self.plus(begin, self.times(chunk, self.chunk))
+                return [self._largest([*found, *map(self._magnitude, self.parts(at, form.codes))])]
 
-            (most,) = self.over_chunks([self.zero], larger)
+            (most,) = self.over_chunks([nothing], larger)
             most = self._largest_lane(most)
             factor = self.product(most, code.emit(splat(1 / _MOST, self.numbers)))
             zero_lane = code.emit(vector.ExtractOp(factor, [0], f32))
@@ -133,9 +130,9 @@ class RoundedRows(BlockwiseWriter):
             inverse = code.emit(arith.DivfOp(code.emit(splat(_MOST, self.numbers)), divisor))
 
             def rounded(chunk: Index, totals: Sums) -> Sums:
-                at = self.plus(begin, self.times(chunk, form.chunk))
+                at = self.plus(begin, self.times(chunk, self.chunk))
                 (total,) = totals
-                for place, part in enumerate(self.parts(at)):
+                for place, part in enumerate(self.parts(at, form.codes)):
                     number = self._rounded(self.product(part, inverse))
                     self.store(
                         self._byte(number), self.ordered, self.ordered_place(block, chunk, place)
@@ -143,9 +140,10 @@ class RoundedRows(BlockwiseWriter):
                     total = code.emit(arith.AddfOp(total, self._value(number)))
                 return [total]
 
-            (total,) = self.over_chunks([self.zero], rounded)
+            (total,) = self.over_chunks([nothing], rounded)
             share = code.emit(arith.ConstantOp(FloatAttr(-1.0 / self.shares, f32)))
             start = self.product(self.summed(total), share)
+            start = self.product(start, zero_lane)
             if form.one_zero:
                 start = self.product(start, code.load(self.zeros, 0))
             self.keep(start, self.starts, block)
@@ -156,8 +154,8 @@ class RoundedRows(BlockwiseWriter):
 
     def ordered_place(self, block: Index, chunk: Index, code: int) -> Index:
         """Emits the place in the ordered data for the elements of a chunk's codes of a number."""
-        begin = self.plus(self.times(block, self.form.block), self.times(chunk, self.form.chunk))
-        return self.plus(begin, code * self.form.lanes)
+        begin = self.plus(self.times(block, self.form.block), self.times(chunk, self.chunk))
+        return self.plus(begin, code * self.chunk_bytes)
 
     def _magnitude(self, value: SSAValue) -> SSAValue:
         return self._largest([value, self.code.emit(arith.NegfOp(value))])
@@ -170,7 +168,7 @@ class RoundedRows(BlockwiseWriter):
 
     def _largest_lane(self, value: SSAValue) -> SSAValue:
         """Emits the maximum of a vector's lanes, in all lanes."""
-        lanes, distance = self.form.lanes, self.form.lanes // 2
+        lanes, distance = self.chunk_bytes, self.chunk_bytes // 2
         while distance:
             mask = DenseArrayBase.from_list(i64, [(n + distance) % lanes for n in range(lanes)])
             other = self.code.emit(vector.ShuffleOp(value, value, mask, result_type=self.numbers))
@@ -183,7 +181,7 @@ class RoundedRows(BlockwiseWriter):
 
     def _byte(self, rounded: SSAValue) -> SSAValue:
         """Emits the lowest bytes of numbers."""
-        lanes = self.form.lanes
+        lanes = self.chunk_bytes
         bytes_, result = VectorType(i8, [4 * lanes]), VectorType(i8, [lanes])
         bits = self.code.emit(vector.BitcastOp(rounded, bytes_))
         lowest = DenseArrayBase.from_list(i64, range(0, 4 * lanes, 4))
@@ -192,9 +190,18 @@ class RoundedRows(BlockwiseWriter):
     def _value(self, rounded: SSAValue) -> SSAValue:
         return self.code.emit(arith.SubfOp(rounded, self.code.emit(splat(_ROUNDING, self.numbers))))
 
-    def value(self, sum_: SSAValue, start: SSAValue, zeros: SSAValue | None) -> SSAValue:
-        """Emits sums of int8 products as floats, less the zero points."""
+    def value(
+        self, sum_: SSAValue, factor: SSAValue, start: SSAValue, zero: SSAValue | None
+    ) -> SSAValue:
+        """Emits sums of int8 products as floats, less the zero points.
+
+        Args:
+            sum_: the sums.
+            factor: scale of the data.
+            start: value with which the block starts.
+            zero: zero point of the block; `None` if all blocks have the same.
+        """
         value = self.code.emit(llvm.SIToFPOp(sum_, cast(VectorType, start.type)))
-        if zeros is None:
-            return self.code.emit(arith.AddfOp(value, start))
-        return self.added_product(start, zeros, value)
+        if zero is None:
+            return self.added_product(value, factor, start)
+        return self.added_product(start, zero, self.product(value, factor))

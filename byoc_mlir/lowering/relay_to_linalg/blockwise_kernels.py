@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
@@ -44,8 +44,9 @@ GROUP = 4
 
 _UNROLLED = 4
 _LINE_BYTES = 64
-_BYTE = IntegerType(8, Signedness.UNSIGNED)
-ELEMENTS = (f32, _BYTE, f32, f32, f32)
+BYTE = IntegerType(8, Signedness.UNSIGNED)
+"""Element of codes in memory."""
+ELEMENTS = (f32, BYTE, f32, f32, f32)
 """Elements of the operands and the result."""
 
 _ADD = vector.CombiningKindAttr(vector.CombiningKindFlag.ADD)
@@ -75,21 +76,6 @@ class BlockwiseForm:
     def codes(self) -> int:
         """Returns the number of codes in a byte."""
         return 8 // self.bits
-
-    @property
-    def lanes(self) -> int:
-        """Returns the number of bytes of a chunk, which are loaded at once."""
-        return min(self.vector_lanes, self.bytes)
-
-    @property
-    def chunk(self) -> int:
-        """Returns the number of elements of a chunk."""
-        return self.lanes * self.codes
-
-    @property
-    def chunks(self) -> int:
-        """Returns the number of chunks of a block."""
-        return self.bytes // self.lanes
 
 
 @dataclass(frozen=True)
@@ -162,9 +148,7 @@ class BlockwiseWriter(ABC):
     NAME: ClassVar[str]
     MEMORY: ClassVar[Sequence[Attribute]] = (f32,)
     """Elements of each further buffer."""
-    CHUNK_BYTES: ClassVar[int | None] = None
-    """Most bytes of a chunk; `None` for as many as a register has `f32`."""
-    TILE_UNITS: ClassVar[int] = 4
+    TILE_UNITS: ClassVar[int]
     """Units of a tile; a function for tiles computes a multiple of them."""
 
     def __init__(
@@ -175,12 +159,34 @@ class BlockwiseWriter(ABC):
         buffers: Sequence[SSAValue],
     ):
         self.code = code
-        self.form = replace(form, vector_lanes=self.CHUNK_BYTES or form.vector_lanes)
-        self.unit_lanes = form.vector_lanes
+        self.form = form
         self.sizes = sizes
         self.data, self.bytes, self.scales, self.zeros, self.output, *self.memory = buffers
-        self.numbers = VectorType(f32, [self.form.lanes])
-        self.zero = code.emit(splat(0.0, self.numbers))
+
+    @property
+    @abstractmethod
+    def most_chunk_bytes(self) -> int:
+        """Returns the maximum number of bytes of a chunk."""
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Returns the number of bytes of a chunk, which are loaded at once."""
+        return min(self.most_chunk_bytes, self.form.bytes)
+
+    @property
+    def chunk(self) -> int:
+        """Returns the number of elements of a chunk."""
+        return self.chunk_bytes * self.form.codes
+
+    @property
+    def chunks(self) -> int:
+        """Returns the number of chunks of a block."""
+        return self.form.bytes // self.chunk_bytes
+
+    @property
+    def shares(self) -> int:
+        """Returns the number of lanes that each add a block's start."""
+        return 1
 
     @property
     def ordered(self) -> SSAValue:
@@ -204,7 +210,7 @@ class BlockwiseWriter(ABC):
 
     def over_chunks(self, sums: Sums, added: Callable[[Index, Sums], Sums]) -> Sums:
         """Emits the chunks of a block; `added` adds the chunk of a number to some sums."""
-        return self.over(self.form.chunks, sums, added)
+        return self.over(self.chunks, sums, added)
 
     def over(
         self,
@@ -224,26 +230,20 @@ class BlockwiseWriter(ABC):
             sums = added(step, sums)
         return sums
 
-    def parts(self, at: Index) -> list[SSAValue]:
-        """Emits the data of a chunk, the elements for the same bits of all bytes together."""
-        form = self.form
-        chunk = self.vector(self.data, at, VectorType(f32, [form.chunk]))
-        if form.codes == 1:
+    def parts(self, at: Index, count: int) -> list[SSAValue]:
+        """Emits the data of a chunk in `count` parts; each has every `count`th element."""
+        chunk = self.vector(self.data, at, VectorType(f32, [self.chunk]))
+        if count == 1:
             return [chunk]
-        places = [range(place, form.chunk, form.codes) for place in range(form.codes)]
-        masks = [DenseArrayBase.from_list(i64, lanes) for lanes in places]
+        type_ = VectorType(f32, [self.chunk // count])
+        masks = [range(place, self.chunk, count) for place in range(count)]
         return [
-            self.code.emit(vector.ShuffleOp(chunk, chunk, mask, result_type=self.numbers))
+            self.code.emit(
+                vector.ShuffleOp(
+                    chunk, chunk, DenseArrayBase.from_list(i64, mask), result_type=type_
+                )
+            )
             for mask in masks
-        ]
-
-    def unpacked(self, at: Index) -> list[SSAValue]:
-        """Emits the codes in a chunk of bytes as values, from the low bits on."""
-        code, bits = self.code, self.form.bits
-        packed = self.packed(at)
-        return [
-            code.emit(host.CodesOp(packed, offset, bits, self.numbers))
-            for offset in range(0, 8, bits)
         ]
 
     def codes_in(self, packed: SSAValue) -> Generator[SSAValue]:
@@ -257,10 +257,6 @@ class BlockwiseWriter(ABC):
             distance = code.emit(splat(offset, type_))
             shifted = code.emit(arith.ShRUIOp(packed, distance)) if offset else packed
             yield code.emit(arith.AndIOp(shifted, mask))
-
-    def packed(self, at: Index) -> SSAValue:
-        """Emits the load of a chunk of bytes."""
-        return self.vector(self.bytes, at, VectorType(_BYTE, [self.form.lanes]))
 
     def prefetch_next(self, start: Index, block: Index, units: int) -> None:
         """Emits the prefetch of the share of the next tile's codes that a block has: the codes of a
@@ -279,25 +275,17 @@ class BlockwiseWriter(ABC):
         """Emits the prefetch of codes."""
         self.code.add(host.PrefetchOp(self.bytes, self.code.index(at)))
 
-    def vector(self, buffer: SSAValue, at: Index, type_: VectorType | None = None) -> SSAValue:
+    def vector(self, buffer: SSAValue, at: Index, type_: VectorType) -> SSAValue:
         """Emits the load of a vector."""
-        return self.code.emit(vector.LoadOp(buffer, [self.code.index(at)], type_ or self.numbers))
+        return self.code.emit(vector.LoadOp(buffer, [self.code.index(at)], type_))
 
     def store(self, value: SSAValue, buffer: SSAValue, at: Index) -> None:
         """Emits the store of a vector."""
         self.code.add(vector.StoreOp(value, buffer, [self.code.index(at)]))
 
-    def repeated(self, value: SSAValue, type_: VectorType | None = None) -> SSAValue:
+    def repeated(self, value: SSAValue, type_: VectorType) -> SSAValue:
         """Emits the broadcast of a number to all lanes."""
-        return self.code.emit(vector.BroadcastOp(value, type_ or self.numbers))
-
-    def number(self, buffer: SSAValue, at: Index) -> SSAValue:
-        """Emits the broadcast of one element to all lanes."""
-        return self.repeated(self.code.load(buffer, at))
-
-    def zero_point(self, at: Index) -> SSAValue:
-        """Emits the broadcast of the zero point of block `at` of all blocks."""
-        return self.number(self.zeros, 0 if self.form.one_zero else at)
+        return self.code.emit(vector.BroadcastOp(value, type_))
 
     def added_product(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """Emits `lhs * rhs + total`."""

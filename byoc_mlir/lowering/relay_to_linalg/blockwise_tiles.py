@@ -16,6 +16,7 @@ from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
+    BYTE,
     GROUP,
     PANEL,
     BlockwiseWriter,
@@ -26,6 +27,7 @@ ACCUMULATORS = 12
 
 _REST_ROWS = (8, 4, 2, 1)
 _UNROLLED_STEPS = 4
+_CHUNK_BYTES = 16
 
 
 class ManyRows(BlockwiseWriter):
@@ -39,12 +41,20 @@ class ManyRows(BlockwiseWriter):
     """
 
     NAME = "many"
-    CHUNK_BYTES = 16
     TILE_UNITS = PANEL
     UNPACKED_STEPS: ClassVar[int] = 1024
     """Steps that are unpacked at a time, unless a block has more."""
     UNPACKED: ClassVar[Attribute] = f32
     """Element of the unpacked weights."""
+
+    @property
+    def most_chunk_bytes(self) -> int:
+        return _CHUNK_BYTES
+
+    @property
+    def unit_lanes(self) -> int:
+        """Returns the number of units of a vector."""
+        return self.form.vector_lanes
 
     @property
     def vectors(self) -> range:
@@ -122,7 +132,7 @@ class ManyRows(BlockwiseWriter):
 
     def scratch(self) -> tuple[Attribute, int]:
         """Returns the element and its number for the last part: words of a chunk of codes."""
-        return i32, self.form.lanes // GROUP * PANEL
+        return i32, self.chunk_bytes // GROUP * PANEL
 
     def _rest(self, part: BlockRange, first: Index) -> None:
         """Emits the rows after the whole tiles: a tile for each bit of their number."""
@@ -170,11 +180,11 @@ class ManyRows(BlockwiseWriter):
         first = self.times(block, form.block * PANEL)
 
         def unpacked(chunk: Index, sums: Sums) -> Sums:
-            before, words = self.times(chunk, form.chunk), part.memory[-1]
+            before, words = self.times(chunk, self.chunk), part.memory[-1]
             for number in self.vectors:
                 for place, word in enumerate(self.words_of(blocks, chunk, number)):
                     self.store(word, words, place * PANEL + number * self.unit_lanes)
-            with code.loop(form.lanes // GROUP) as loop:
+            with code.loop(self.chunk_bytes // GROUP) as loop:
                 at = self.times(loop.counter, PANEL)
                 packed = [
                     self.vector(words, self.plus(at, number * self.unit_lanes), self.words)
@@ -189,7 +199,7 @@ class ManyRows(BlockwiseWriter):
                         self.store(weight, part.weights, self.plus(at, number * self.unit_lanes))
             return sums
 
-        self.over(form.chunks, [], unpacked, 1)
+        self.over(self.chunks, [], unpacked, 1)
 
     def _factors(self, part: BlockRange, block: Index, number: int) -> tuple[SSAValue, SSAValue]:
         """Emits the scales of a block of a vector of units, and the negative scaled zero points."""
@@ -219,13 +229,15 @@ class ManyRows(BlockwiseWriter):
             number: number of the vector.
         """
         form, lanes = self.form, self.unit_lanes
-        count = form.lanes // GROUP
-        words, at = VectorType(i32, [count]), self.times(chunk, form.lanes)
+        count = self.chunk_bytes // GROUP
+        words, at = VectorType(i32, [count]), self.times(chunk, self.chunk_bytes)
+        bytes_ = VectorType(BYTE, [self.chunk_bytes])
         starts = [
             self.plus(self.times(block, form.bytes), at)
             for block in blocks[number * lanes :][:lanes]
         ]
-        values = [self.code.emit(vector.BitcastOp(self.packed(start), words)) for start in starts]
+        loaded = (self.vector(self.bytes, start, bytes_) for start in starts)
+        values = [self.code.emit(vector.BitcastOp(value, words)) for value in loaded]
         if count < GROUP:
             joined = self._joined(values)
             return [

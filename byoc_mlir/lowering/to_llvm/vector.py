@@ -189,19 +189,6 @@ def _create_mask(op: vector.CreateMaskOp, emitter: Emitter) -> Sequence[SSAValue
     return [emitter.emit(llvm_ext.ICmpOp(lane, size, less))]
 
 
-def _codes(op: host.CodesOp, emitter: Emitter) -> Sequence[SSAValue]:
-    (lanes,) = _flat(op.source.type).get_shape()
-    offset, width = op.offset.value.data, op.width.value.data
-    type_ = VectorType(i32, [lanes])
-    value = emitter.emit(llvm.ZExtOp(emitter[op.source], type_))
-    if offset:
-        value = emitter.emit(llvm.LShrOp(value, emitter.emit(_splat(offset, type_))))
-    if offset + width < 8:
-        mask = emitter.emit(_splat(2**width - 1, type_))
-        value = emitter.emit(llvm.AndOp(value, mask))
-    return [emitter.emit(llvm.SIToFPOp(value, convert_type(op.numbers.type)))]
-
-
 _PAIR_DOTS = {
     4: ("ssse3", "llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
     8: ("avx2", "llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd"),
@@ -285,7 +272,6 @@ LOWERINGS: Lowerings = {
     vector.BitcastOp: _bitcast,
     vector.ReductionOp: _reduction,
     vector.CreateMaskOp: _create_mask,
-    host.CodesOp: _codes,
     host.DotIntegersOp: _dot_integers,
     DotBF16Op: _dot,
 }

@@ -114,7 +114,7 @@ def test_layers_and_matmuls_share_functions(monkeypatch: pytest.MonkeyPatch) -> 
     assert called == ["layer_0"] * 2
     assert sorted(name for name in functions if name.startswith("blockwise_4_bits")) == [
         f"blockwise_4_bits_32_one_zero_{part}"
-        for part in ("few_order", "few_units_4", "many_order", "many_units_16")
+        for part in ("few_order", "few_units_1", "many_order", "many_units_16")
     ]
 
 

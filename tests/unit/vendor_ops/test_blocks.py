@@ -163,7 +163,7 @@ def test_data_in_bytes_of_other_widths(bits: int, block: int, rows: int) -> None
 
 @pytest.mark.parametrize("vnni", [False, True])
 @pytest.mark.parametrize("zeros", ["none", "packed"])
-@pytest.mark.parametrize("blocks", [2, 3, 5, 6, 7])
+@pytest.mark.parametrize("blocks", [2, 7, 8, 11, 16])
 @pytest.mark.parametrize(("rows", "block"), [(1, 32), (2, 16), (3, 32), (4, 64)])
 def test_few_rows_of_any_number_of_blocks(
     rows: int, block: int, blocks: int, zeros: str, vnni: bool, monkeypatch: pytest.MonkeyPatch
@@ -176,28 +176,51 @@ def test_few_rows_of_any_number_of_blocks(
     assert_agrees(found, run_onnxruntime(model, inputs), 5e-3)
 
 
+@pytest.mark.parametrize("zeros", ["none", "float"])
+@pytest.mark.parametrize("blocks", [3, 8, 13])
+@pytest.mark.parametrize(
+    ("rows", "bits", "block"), [(1, 4, 32), (4, 4, 32), (1, 2, 16), (3, 4, 16), (2, 8, 128)]
+)
+def test_few_rows_in_f32_of_any_number_of_blocks(
+    rows: int, bits: int, block: int, blocks: int, zeros: str
+) -> None:
+    model, inputs, exact = matmul_nbits(rows, block, bits, zeros, accuracy=0, blocks=blocks)
+    with byoc_mlir.compile(model, targets=(), cache=False) as executable:
+        assert_agrees(executable.run(inputs), {"y": exact}, TOLERANCE)
+
+
 @pytest.mark.parametrize("vnni", [False, True])
 @pytest.mark.parametrize("level", ["sse4_1", "avx2", "avx512f"])
 @pytest.mark.parametrize("zeros", ["none", "packed"])
+@pytest.mark.parametrize(("rows", "block", "blocks"), [(29, 64, 4), (2, 32, 11)])
 def test_all_vectors_of_bytes(
-    level: str, vnni: bool, zeros: str, monkeypatch: pytest.MonkeyPatch
+    level: str,
+    vnni: bool,
+    zeros: str,
+    rows: int,
+    block: int,
+    blocks: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Compiles for each vector length; LLVM splits vectors that the processor lacks."""
     monkeypatch.setattr(lowering, "target_cpu", lambda: Cpu("x86_64", (level,)))
     monkeypatch.setattr(lowering, "has_vnni", lambda: vnni)
     monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", ()))
-    model, inputs, exact = matmul_nbits(29, 64, 4, zeros)
+    model, inputs, exact = matmul_nbits(rows, block, 4, zeros, blocks=blocks)
     with byoc_mlir.compile(model, targets=(), cache=False) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
 
 
 @pytest.mark.parametrize("level", ["sse4_1", "avx2", "avx512f"])
 @pytest.mark.parametrize("bits", [2, 4, 8])
-def test_all_vectors_of_floats(level: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rows", "blocks"), [(29, 4), (2, 11)])
+def test_all_vectors_of_floats(
+    level: str, bits: int, rows: int, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Compiles for each vector length, with units that fill one panel and a part of the next."""
     monkeypatch.setattr(lowering, "target_cpu", lambda: Cpu("x86_64", (level,)))
     monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", ()))
-    model, inputs, exact = matmul_nbits(29, 16, bits, "packed", accuracy=0)
+    model, inputs, exact = matmul_nbits(rows, 16, bits, "packed", accuracy=0, blocks=blocks)
     with byoc_mlir.compile(model, targets=(), cache=False) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, TOLERANCE)
 
