@@ -16,6 +16,9 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import RUN, RoundedRows
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import GROUP, PANEL
 from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ACCUMULATORS, BlockRange, ManyRows
 
+_SCALED_ROWS = (1, 2, 3)
+"""Numbers of rows whose sums are scaled together, so that additions do not wait for each other."""
+
 
 class ManyRowsOfBytes(RoundedRows, ManyRows):
     """Kernel for many rows of data that is rounded to bytes.
@@ -25,6 +28,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
     """
 
     NAME = "many_of_bytes"
+    UNPACKED_STEPS = 2048
     UNPACKED = i8
 
     @property
@@ -65,36 +69,45 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
             at = self.times(loop.counter, tile)
             for place, sum_ in enumerate(self._block(part, loop.counter, blocks)):
                 self.store(sum_, part.memory[-1], self.plus(at, place * self.unit_lanes))
-        with code.loop(rows) as row:
-            number = self.plus(first, row.counter)
-            start = self.plus(self.times(number, self.sizes.blocks), part.first)
+        some = max(count for count in _SCALED_ROWS if rows % count == 0)
+        with code.loop(rows, step=some) as row:
+            places = [self.plus(row.counter, number) for number in range(some)]
+            numbers = [self.plus(first, place) for place in places]
             nothing = code.emit(splat(0.0, self.floats))
-            with code.loop(part.blocks, [nothing] * len(self.vectors)) as loop:
-                at = self.times(loop.counter, tile)
-                at = self.plus(at, self.times(row.counter, PANEL))
-                sums = [
-                    self.vector(
-                        part.memory[-1], self.plus(at, vector_ * self.unit_lanes), self.words
-                    )
-                    for vector_ in self.vectors
-                ]
-                block = self.plus(start, loop.counter)
-                loop.carry(self._scaled(part, loop.counter, block, sums, loop.carried))
-            self.add_to_output(loop.results, part, [number])
+            with code.loop(part.blocks, [nothing] * (some * len(self.vectors))) as loop:
+                loop.carry(self._scaled(part, loop.counter, places, numbers, loop.carried))
+            self.add_to_output(loop.results, part, numbers)
 
     def _scaled(
-        self, part: BlockRange, block: Index, row_block: Index, sums: Sums, totals: Sums
+        self,
+        part: BlockRange,
+        block: Index,
+        places: Sequence[Index],
+        rows: Sequence[Index],
+        totals: Sums,
     ) -> Sums:
-        """Emits a row's sums of a block, less the zero points and scaled, added to `totals`."""
-        code = self.code
-        start = self.repeated(code.load(self.starts, row_block), self.floats)
-        factor = self.repeated(code.load(self.factors, row_block), self.floats)
+        """Emits some rows' sums of a block, less the zero points and scaled, added to `totals`.
+
+        Args:
+            block: number of the block in `part`.
+            places: numbers of the rows in their tile.
+            rows: numbers of the rows.
+        """
+        code, scratch = self.code, part.memory[-1]
+        offsets = [number * self.unit_lanes for number in self.vectors]
+        at = self.times(block, PANEL)
+        factors = [self.factors_of(part, self.plus(at, offset)) for offset in offsets]
         found: list[SSAValue] = []
-        for vector_, sum_, total in zip(self.vectors, sums, totals, strict=True):
-            at = self.plus(self.times(block, PANEL), vector_ * self.unit_lanes)
-            scale, *zeros = self.factors_of(part, at)
-            value = self.value(sum_, factor, start, zeros[0] if zeros else None)
-            found.append(self.added_product(value, scale, total))
+        for place, row in zip(places, rows, strict=True):
+            row_block = self.plus(self.times(row, self.sizes.blocks), part.first, block)
+            start = self.repeated(code.load(self.starts, row_block), self.floats)
+            factor = self.repeated(code.load(self.factors, row_block), self.floats)
+            at = self.times(block, ACCUMULATORS * self.unit_lanes)
+            at = self.plus(at, self.times(place, PANEL))
+            for offset, (scale, *zeros) in zip(offsets, factors, strict=True):
+                sum_ = self.vector(scratch, self.plus(at, offset), self.words)
+                value = self.value(sum_, factor, start, zeros[0] if zeros else None)
+                found.append(self.added_product(value, scale, totals[len(found)]))
         return found
 
     def _block(self, part: BlockRange, block: Index, rows: Sequence[Index]) -> Sums:
@@ -115,11 +128,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         nothing = self.code.emit(splat(0, self.words))
         totals = [nothing] * (len(rows) * len(self.vectors))
 
-        def two(pair: Index, sums: Sums) -> Sums:
-            first = self.times(pair, 2)
-            return products(self.plus(first, 1), products(first, sums))
-
-        return self.in_runs(self._groups // 2, RUN // 2, totals, two)
+        return self.in_runs(self._groups, RUN, totals, products)
 
     def _group(self, at: Index) -> SSAValue:
         """Emits four neighbouring bytes of the data, in all lanes."""

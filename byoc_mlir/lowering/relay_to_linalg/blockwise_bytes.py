@@ -99,7 +99,11 @@ class RoundedRows(BlockwiseWriter):
             nothing = code.emit(splat(0, narrow))
             sums = [nothing] * len(totals) if self.form.sums_pairs else totals
             first = self.times(number, run)
-            sums = self.over(run, sums, lambda step, sums: added(self.plus(first, step), sums), 1)
+            sums = added(first, sums)  # in a loop, LLVM would add the zeros
+            after = self.plus(first, 1)
+            sums = self.over(
+                run - 1, sums, lambda step, sums: added(self.plus(after, step), sums), 1
+            )
             if not self.form.sums_pairs:
                 return sums
             ones = code.emit(splat(1, narrow))
