@@ -7,9 +7,10 @@ import numpy as np
 from byoc_mlir.onednn.gemm import sgemm
 from byoc_mlir.tensors import Array, aligned_empty
 
-_SMALL, _SMALL_VECTOR = 1 << 16, 1 << 13
-"""Maximum MACs, for a matrix and for a vector, of products that NumPy computes. NumPy uses no other
-threads for them, and its loop over a batch is faster than separate calls."""
+_SMALL, _SMALL_VECTOR = 1 << 18, 1 << 13
+"""Maximum MACs, for a matrix and for a vector, of products that NumPy computes. OpenBLAS uses no
+other threads up to the first number, and NumPy's loop over a batch is faster than separate
+calls."""
 
 
 def matmul(a: Array, b: Array) -> Array:
