@@ -65,7 +65,8 @@ class Arguments:
         if arrays is None or not all(map(_fits, self._shapes, [one.shape for one in arrays])):
             return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
         for place in self._texts:
-            arrays[place] = _texts(self._inputs[place], arrays[place])
+            if not _are_texts(arrays[place]):
+                arrays[place] = _texts(self._inputs[place], arrays[place])
         return arrays
 
     def some(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
@@ -207,7 +208,7 @@ def _texts(info: TensorInfo, array: Array) -> Array:
     if array.dtype.kind not in "USTO":
         return array
     texts = array.astype(object, copy=False)
-    if _are_texts(texts.ravel().tolist()):
+    if _are_texts(texts):
         return texts
     texts = texts.copy()
     for place, one in enumerate(texts.flat):
@@ -221,10 +222,10 @@ def _texts(info: TensorInfo, array: Array) -> Array:
     return texts
 
 
-def _are_texts(values: list[Any]) -> bool:
-    """True if all values are strings; to look at the type of each takes four times as long."""
+def _are_texts(array: Array) -> bool:
+    """True if all elements are strings; to look at the type of each takes four times as long."""
     try:
-        "".join(values)
+        "".join(array.ravel().tolist())
     except TypeError:
         return False
     return True

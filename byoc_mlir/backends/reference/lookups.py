@@ -30,14 +30,17 @@ def runner_of(evaluator: ReferenceEvaluator) -> Callable[[Mapping[str, Array]], 
     nodes: Sequence[Any] = evaluator.rt_nodes_
     if any(node.need_context() for node in nodes):
         return lambda inputs: cast("Sequence[Any]", evaluator.run(None, dict(inputs)))
-    steps = [(_lookup_of(node) or node.run, node.input, node.output) for node in nodes]
+    steps = [
+        (_lookup_of(node) or node.run, tuple(node.input), tuple(node.output)) for node in nodes
+    ]
     known = {"": None, **evaluator.rt_inits_}
     outputs = cast("Sequence[str]", evaluator.output_names)
 
     def run(inputs: Mapping[str, Array]) -> Sequence[Any]:
         values: dict[str, Any] = {**known, **inputs}
         for function, read, written in steps:
-            values.update(zip(written, function(*[values[name] for name in read]), strict=False))
+            results = function(*[values[name] for name in read])
+            values.update(zip(written, results))  # noqa: B905, it takes longer
         return [values[name] for name in outputs]
 
     return run
@@ -89,11 +92,11 @@ def _labels(node: Any) -> Function | None:
 def _one_hot(categories: Sequence[str], *, allows_others: bool) -> Function:
     places = {text: place for place, text in enumerate(categories)}
     count = len(places)
-    rows = np.eye(count + 1, count, dtype=np.float32)
-    """Row of each category, and zeros for other strings."""
+    rows, dtype = np.eye(count + 1, count, dtype=np.float32), np.dtype(np.int64)
+    """Row of each category, and zeros for other strings; type of their numbers."""
 
     def encode(texts: Array) -> Sequence[Array]:
-        found = _found(texts, places, count, np.dtype(np.int64))
+        found = _found(texts, places, count, dtype)
         if not allows_others and (found == count).any():
             text = texts[found == count][0]
             raise ValueError(f"{text!r} is none of the categories {list(categories)}")

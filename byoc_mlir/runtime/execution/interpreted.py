@@ -34,8 +34,10 @@ class LoadedInterpreted(LoadedNode):
         assert isinstance(inputs, dict)
         start = time.perf_counter()
         try:
-            results = map(_as_objects, self._interpreter(inputs))
-            found = dict(zip(self.outputs, results, strict=True))
+            results = [_as_objects(result) for result in self._interpreter(inputs)]
+            if len(results) != len(self.outputs):
+                raise ValueError(f"{len(results)} results for {len(self.outputs)} outputs")
+            found = dict(zip(self.outputs, results))  # noqa: B905, it takes longer
         except Exception as error:
             raise ExecutionError(f"the nodes on strings could not be run: {error}") from error
         if parts is not None:

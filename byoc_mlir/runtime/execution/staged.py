@@ -47,7 +47,7 @@ class LoadedStaged(LoadedNode):
         self.inputs, self.outputs = model.inputs, model.outputs
         self._model = model
         self._arguments = Arguments(model.inputs)
-        self._names = [info.name for info in model.inputs]
+        self._names = dict.fromkeys(info.name for info in model.inputs)
         self._compile = compile
         self._segments = [
             Recent[_Key, LoadedNode](self._known_segment(number, stages.get(number)))
@@ -57,15 +57,15 @@ class LoadedStaged(LoadedNode):
 
     def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
         arrays = self._arguments.checked(inputs)
-        given = dict(zip(self._names, arrays))  # noqa: B905, it takes longer
-        values = self._computed(given, parts)
+        values = dict(zip(self._names, arrays))  # noqa: B905, it takes longer
+        self._compute(values, parts)
         results: dict[str, Any] = {}
         for name in self.outputs:  # a function for each output takes longer
             whole = values.get(name)
             if whole is None or isinstance(whole, list):
                 results.update(_parts_of(name, values))
             else:
-                results[name] = whole.copy() if name in given else whole
+                results[name] = whole.copy() if name in self._names else whole
         return results
 
     def steps(self, inputs: Named, changing: Sequence[str]) -> Step:
@@ -73,14 +73,14 @@ class LoadedStaged(LoadedNode):
 
         def step(arrays: Sequence[Array]) -> Sequence[Array]:
             given.update(zip(changing, arrays, strict=True))
-            values = self._computed(given, None)
+            values = dict(given)
+            self._compute(values, None)
             return [values[name] for name in self.outputs]
 
         return step
 
-    def _computed(self, given: Named, parts: Parts) -> dict[str, Array]:
-        """Runs all segments; returns the model's inputs and the segments' results."""
-        values = dict(given)
+    def _compute(self, values: dict[str, Array], parts: Parts) -> None:
+        """Runs all segments on the model's inputs; adds the segments' results to `values`."""
         for number, (stage, segment) in enumerate(self._parts):
             read = arrays = {name: values[name] for name in stage.inputs}
             key: _Key = ()
@@ -92,7 +92,6 @@ class LoadedStaged(LoadedNode):
                 latest = key, self._found(number, key, arrays)
             results = latest[1].run(read, parts)
             values.update(_trimmed(results, stage.trims) if stage.trims else results)
-        return values
 
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         sizes = self._model.stages[0].sizes
