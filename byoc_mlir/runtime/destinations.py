@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -40,21 +40,22 @@ def destinations(
     for name, (shape, dtype) in kinds.items():
         if name in out:
             _check(name, out[name], dtype, shape)
-            _check_unread(name, out[name], _read_apart(program, name, out[name], inputs))
-    _check_apart(out)
+    _check_apart(out, _read_apart(program, out, inputs))
     new = instance.new_outputs({name: kind for name, kind in kinds.items() if name not in out})
     return [out[name] if name in out else new[name] for name in kinds]
 
 
 def _read_apart(
-    program: Program, name: str, array: Array, inputs: Sequence[Array]
+    program: Program, out: Mapping[str, Array], inputs: Sequence[Array]
 ) -> Iterator[Array]:
-    """Yields the inputs that must not share memory with an output: all inputs except the one that
-    the output may overwrite.
+    """Yields the inputs that must not share memory with an output: all inputs except those that
+    their outputs may overwrite.
     """
-    alias = program.aliases.get(name)
+    overwritten = {
+        (alias, address_of(out[name])) for name, alias in program.aliases.items() if name in out
+    }
     for spec, given in zip(program.inputs, inputs, strict=True):
-        if spec.name != alias or address_of(given) != address_of(array):
+        if (spec.name, address_of(given)) not in overwritten:
             yield given
 
 
@@ -85,7 +86,7 @@ def check_names(out: Mapping[str, Any], names: Iterable[str]) -> None:
     """
     accepted = "a dictionary of arrays by the outputs' names, or None"
     check_argument("out", out, Mapping, accepted, InvalidInputError)
-    known = tuple(names)
+    known = dict.fromkeys(names)
     unknown = [str(name) for name in out if name not in known]
     if unknown:
         raise InvalidInputError(
@@ -106,15 +107,22 @@ def _check(name: str, array: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) 
         raise InvalidInputError(f"out: '{name}' must be a C-contiguous array that can be written")
 
 
-def _check_unread(name: str, array: Array, inputs: Iterable[Array]) -> None:
-    """Checks that an output shares no memory with inputs, since code may write to it before it
-    reads them.
+def _check_apart(out: Mapping[str, Array], inputs: Iterable[Array] = ()) -> None:
+    """Checks that outputs share no memory, nor any with inputs, since code may write to an output
+    before it reads them.
     """
-    if any(np.may_share_memory(array, read) for read in inputs):
-        raise InvalidInputError(f"out: '{name}' is in memory that an input has; give a copy")
-
-
-def _check_apart(out: Mapping[str, Array]) -> None:
-    for (first, one), (second, other) in combinations(out.items(), 2):
-        if np.may_share_memory(one, other):
-            raise InvalidInputError(f"out: '{first}' and '{second}' are in the same memory")
+    spans = [
+        (address_of(array), array.nbytes, name)
+        for name, array in (*out.items(), *((None, one) for one in inputs))
+        if array.nbytes
+    ]
+    latest, output_end, input_end = "", 0, 0
+    for start, size, name in sorted(spans, key=itemgetter(0)):
+        if name is None:
+            input_end = max(input_end, start + size)
+        elif start < output_end:
+            raise InvalidInputError(f"out: '{latest}' and '{name}' are in the same memory")
+        else:
+            latest, output_end = name, start + size
+        if min(input_end, output_end) > start:
+            raise InvalidInputError(f"out: '{latest}' is in memory that an input has; give a copy")

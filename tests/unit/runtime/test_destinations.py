@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import nullcontext
+from functools import cache
+from itertools import combinations, starmap
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.models import parsed
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import ModelProto, parser
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.runtime import Executable
+from byoc_mlir.runtime import Executable, destinations
+from byoc_mlir.runtime.system.memory import address_of
 
 _TWO_OUTPUTS = """
 <ir_version: 8, opset_import: ["" : 18]>
@@ -44,9 +51,9 @@ def _parsed(text: str) -> ModelProto:
 def test_outputs_are_written_into_the_arrays(sizes: str) -> None:
     with _compiled(sizes) as executable:
         double, total = np.empty((2, 3), np.float32), np.empty(3, np.float32)
-        given = executable.run({"x": _X}, out={"double": double, "total": total})
-        assert given["double"] is double
-        assert given["total"] is total
+        found = executable.run({"x": _X}, out={"double": double, "total": total})
+        assert found["double"] is double
+        assert found["total"] is total
         np.testing.assert_array_equal(double, _X * 2)
         np.testing.assert_array_equal(total, _X.sum(0))
 
@@ -54,9 +61,9 @@ def test_outputs_are_written_into_the_arrays(sizes: str) -> None:
 def test_what_is_not_named_is_a_new_array() -> None:
     with _compiled("2") as executable:
         total = np.empty(3, np.float32)
-        given = executable.run([_X], out={"total": total})
-        np.testing.assert_array_equal(given["double"], _X * 2)
-        assert given["total"] is total
+        found = executable.run([_X], out={"total": total})
+        np.testing.assert_array_equal(found["double"], _X * 2)
+        assert found["total"] is total
 
 
 def test_a_model_in_stages_copies() -> None:
@@ -93,6 +100,40 @@ def test_two_outputs_in_the_same_memory_are_refused() -> None:
     out = {"double": memory[:6].reshape(2, 3), "total": memory[5:8]}
     with _compiled("2") as executable, pytest.raises(InvalidInputError, match="same memory"):
         executable.run({"x": _X}, out=out)
+
+
+@given(places=st.tuples(*[st.integers(0, 12)] * 3))
+def test_arrays_that_share_memory_are_refused(places: tuple[int, int, int]) -> None:
+    memory = np.ones(18, np.float32)
+    sizes = (6, 6, 3)
+    x, double, total = (memory[at : at + n] for at, n in zip(places, sizes, strict=True))
+    x, double = x.reshape(2, 3), double.reshape(2, 3)
+    is_shared = any(starmap(np.may_share_memory, combinations((x, double, total), 2)))
+    refused = pytest.raises(InvalidInputError, match="memory") if is_shared else nullcontext()
+    with refused:
+        _shared().run({"x": x}, out={"double": double, "total": total})
+
+
+@cache
+def _shared() -> Executable:
+    return _compiled("2")
+
+
+def test_calls_with_many_outputs_compare_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"y{number}" for number in range(60)]
+    body = "\n".join(f"{name} = Add(x, x)" for name in names)
+    outputs = ", ".join(f"float[3] {name}" for name in names)
+    out = {name: np.empty(3, np.float32) for name in names}
+    counted = Counter[str]()
+
+    def counting(array: np.ndarray[Any, Any]) -> int:
+        counted["arrays"] += 1
+        return address_of(array)
+
+    monkeypatch.setattr(destinations, "address_of", counting)
+    with byoc_mlir.compile(parsed(f"(float[3] x) => ({outputs})", body), targets=()) as executable:
+        executable.run({"x": _X[0]}, out=out)
+    assert len(names) < counted["arrays"] < 3 * len(names)
 
 
 def test_an_output_that_is_no_tensor_is_refused() -> None:
