@@ -75,9 +75,17 @@ def test_attention(more: Arrays, attributes: dict[str, Any]) -> None:
         outputs,
         constants=("w", "b"),
         num_heads=2,
-        tolerance=TOLERANCE,
+        tolerance=_tolerance(more.get("m")),
         **attributes,
     )
+
+
+def _tolerance(mask: np.ndarray[Any, Any] | None) -> float:
+    """Returns a larger tolerance for masks of which a row has nothing: -10,000 is added to all of
+    its scores, which leaves them three digits.
+    """
+    is_empty = mask is not None and mask.ndim > 1 and not mask.any(axis=-1).all()
+    return 1e-3 if is_empty else TOLERANCE
 
 
 def test_attention_with_values_of_their_own_size() -> None:
