@@ -10,9 +10,7 @@ from typing import cast
 from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
-    IntegerType,
     MemRefType,
-    Signedness,
     StringAttr,
     TensorType,
     UnitAttr,
@@ -213,9 +211,6 @@ class PrefetchOp(IRDLOperation):
 
     def __init__(self, buffer: SSAValue, index: SSAValue):
         super().__init__(operands=[buffer, index])
-
-
-_BYTE = IntegerType(8, Signedness.UNSIGNED)
 
 
 @irdl_op_definition

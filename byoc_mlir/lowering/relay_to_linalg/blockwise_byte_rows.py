@@ -54,8 +54,7 @@ class FewRowsOfBytes(RoundedRows, FewRows):
             return sums
 
         nothing = self.code.emit(splat(0, VectorType(i32, [lanes])))
-        steps = form.bytes // min(form.bytes, GROUP * lanes)
-        sums = self.in_runs(steps, RUN // form.codes, [nothing] * len(rows), added)
+        sums = self.in_runs(self.chunks, RUN // form.codes, [nothing] * len(rows), added)
         floats = VectorType(f32, [lanes])
         found: list[Sums] = []
         for row, sum_ in zip(rows, sums, strict=True):

@@ -11,14 +11,12 @@ from typing import cast
 
 from xdsl.dialects import arith, llvm, vector
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
     FloatAttr,
     IntegerType,
     VectorType,
     f32,
     i8,
     i16,
-    i64,
 )
 from xdsl.ir import SSAValue
 from xdsl.utils.hints import isa
@@ -174,8 +172,7 @@ class RoundedRows(BlockwiseWriter):
         """Emits the maximum of a vector's lanes, in all lanes."""
         lanes, distance = self.chunk_bytes, self.chunk_bytes // 2
         while distance:
-            mask = DenseArrayBase.from_list(i64, [(n + distance) % lanes for n in range(lanes)])
-            other = self.code.emit(vector.ShuffleOp(value, value, mask, result_type=self.numbers))
+            other = self.shuffled(value, value, [(n + distance) % lanes for n in range(lanes)])
             value, distance = self._largest([value, other]), distance // 2
         return value
 
@@ -185,11 +182,9 @@ class RoundedRows(BlockwiseWriter):
 
     def _byte(self, rounded: SSAValue) -> SSAValue:
         """Emits the lowest bytes of numbers."""
-        lanes = self.chunk_bytes
-        bytes_, result = VectorType(i8, [4 * lanes]), VectorType(i8, [lanes])
-        bits = self.code.emit(vector.BitcastOp(rounded, bytes_))
-        lowest = DenseArrayBase.from_list(i64, range(0, 4 * lanes, 4))
-        return self.code.emit(vector.ShuffleOp(bits, bits, lowest, result_type=result))
+        count = 4 * self.chunk_bytes
+        bits = self.code.emit(vector.BitcastOp(rounded, VectorType(i8, [count])))
+        return self.shuffled(bits, bits, range(0, count, 4))
 
     def _value(self, rounded: SSAValue) -> SSAValue:
         return self.code.emit(arith.SubfOp(rounded, self.code.emit(splat(_ROUNDING, self.numbers))))

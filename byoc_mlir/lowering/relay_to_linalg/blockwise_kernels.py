@@ -235,16 +235,8 @@ class BlockwiseWriter(ABC):
         chunk = self.vector(self.data, at, VectorType(f32, [self.chunk]))
         if count == 1:
             return [chunk]
-        type_ = VectorType(f32, [self.chunk // count])
-        masks = [range(place, self.chunk, count) for place in range(count)]
-        return [
-            self.code.emit(
-                vector.ShuffleOp(
-                    chunk, chunk, DenseArrayBase.from_list(i64, mask), result_type=type_
-                )
-            )
-            for mask in masks
-        ]
+        places = (range(first, self.chunk, count) for first in range(count))
+        return [self.shuffled(chunk, chunk, one) for one in places]
 
     def codes_in(self, packed: SSAValue) -> Generator[SSAValue]:
         """Emits the codes in the integers of a vector as such integers, from the low bits on, each
@@ -269,11 +261,8 @@ class BlockwiseWriter(ABC):
     def prefetch_lines(self, at: Index, bytes_: int) -> None:
         """Emits the prefetches of the lines of some bytes of codes."""
         for line in range(0, bytes_, _LINE_BYTES):
-            self.prefetch(self.plus(at, line))
-
-    def prefetch(self, at: Index) -> None:
-        """Emits the prefetch of codes."""
-        self.code.add(host.PrefetchOp(self.bytes, self.code.index(at)))
+            place = self.code.index(self.plus(at, line))
+            self.code.add(host.PrefetchOp(self.bytes, place))
 
     def vector(self, buffer: SSAValue, at: Index, type_: VectorType) -> SSAValue:
         """Emits the load of a vector."""
@@ -286,6 +275,13 @@ class BlockwiseWriter(ABC):
     def repeated(self, value: SSAValue, type_: VectorType) -> SSAValue:
         """Emits the broadcast of a number to all lanes."""
         return self.code.emit(vector.BroadcastOp(value, type_))
+
+    def shuffled(self, first: SSAValue, second: SSAValue, places: Sequence[int]) -> SSAValue:
+        """Emits a vector of the lanes at some places in two vectors, one after the other."""
+        assert isa(first.type, VectorType)
+        mask = DenseArrayBase.from_list(i64, places)
+        result = VectorType(first.type.element_type, [len(places)])
+        return self.code.emit(vector.ShuffleOp(first, second, mask, result_type=result))
 
     def added_product(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
         """Emits `lhs * rhs + total`."""

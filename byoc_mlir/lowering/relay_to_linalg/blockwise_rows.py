@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import cycle, product
 
 from xdsl.dialects import arith, llvm, vector
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, f32, i8, i32, i64
+from xdsl.dialects.builtin import VectorType, f32, i8, i32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.gemm import Sums
@@ -179,7 +179,7 @@ class FewRows(BlockwiseWriter):
         places = [min(lane, self.shares) for lane in range(self._lanes)]
         for number, (row, more) in enumerate(zip(rows, rest.results, strict=True)):
             total = self._joined(loop.results[number * self._vector_blocks :])
-            more = self._shuffled(more, nothing, places)
+            more = self.shuffled(more, nothing, places)
             total = self.summed(code.emit(arith.AddfOp(total, more)))
             code.store(total, self.output, self.plus(self.times(row, self.sizes.units), unit))
 
@@ -213,7 +213,7 @@ class FewRows(BlockwiseWriter):
             places = [
                 lane + self._lanes * (lane >= number * self.shares) for lane in range(self._lanes)
             ]
-            joined = self._shuffled(joined, totals[number], places)
+            joined = self.shuffled(joined, totals[number], places)
         return joined
 
     def values(
@@ -261,7 +261,7 @@ class FewRows(BlockwiseWriter):
 
         sums: Sums = [*([nothing] * len(rows) if zeros else begins)]
         sums = [*sums, *[nothing] * (len(rows) * (chains - 1))]
-        sums = self.over(form.bytes // min(form.bytes, GROUP * lanes), sums, added)
+        sums = self.over_chunks(sums, added)
         if chains > 1:
             first, second = sums
             sums = [code.emit(arith.AddfOp(first, second))]
@@ -277,7 +277,3 @@ class FewRows(BlockwiseWriter):
         bytes_ = [GROUP * lanes]
         loaded = self.vector(self.bytes, at, VectorType(BYTE, bytes_))
         return self.code.emit(vector.BitcastOp(loaded, VectorType(i8, bytes_)))
-
-    def _shuffled(self, first: SSAValue, second: SSAValue, places: Sequence[int]) -> SSAValue:
-        mask, result = DenseArrayBase.from_list(i64, places), VectorType(f32, [len(places)])
-        return self.code.emit(vector.ShuffleOp(first, second, mask, result_type=result))

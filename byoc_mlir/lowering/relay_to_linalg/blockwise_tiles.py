@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects import arith, llvm, memref, vector
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, f32, i1, i32, i64
+from xdsl.dialects.builtin import VectorType, f32, i1, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
@@ -241,31 +241,27 @@ class ManyRows(BlockwiseWriter):
         if count < GROUP:
             joined = self._joined(values)
             return [
-                self._shuffled(joined, joined, range(n, lanes * count, count)) for n in range(count)
+                self.shuffled(joined, joined, range(n, lanes * count, count)) for n in range(count)
             ]
         quarters = range(0, lanes, GROUP)  # of 128 bits, in which processors shuffle
         first, second, third, fourth = (self._joined(values[unit::GROUP]) for unit in range(GROUP))
         found: list[SSAValue] = []
         for half in (0, 2):
             pairs = [at + half + n + two for at in quarters for n in (0, 1) for two in (0, lanes)]
-            left, right = self._shuffled(first, second, pairs), self._shuffled(third, fourth, pairs)
+            left, right = self.shuffled(first, second, pairs), self.shuffled(third, fourth, pairs)
             for word in (0, 2):
                 both = [
                     at + word + n + two for at in quarters for two in (0, lanes) for n in (0, 1)
                 ]
-                found.append(self._shuffled(left, right, both))
+                found.append(self.shuffled(left, right, both))
         return found
 
     def _joined(self, values: Sequence[SSAValue]) -> SSAValue:
         """Emits the concatenation of a power of two of vectors."""
         while len(values) > 1:
             pairs = zip(values[::2], values[1::2], strict=True)
-            values = [self._shuffled(*pair, range(2 * _lanes(pair[0]))) for pair in pairs]
+            values = [self.shuffled(*pair, range(2 * _lanes(pair[0]))) for pair in pairs]
         return values[0]
-
-    def _shuffled(self, first: SSAValue, second: SSAValue, places: Sequence[int]) -> SSAValue:
-        mask, result = DenseArrayBase.from_list(i64, places), VectorType(i32, [len(places)])
-        return self.code.emit(vector.ShuffleOp(first, second, mask, result_type=result))
 
     def multiply(self, part: BlockRange, first: Index, rows: int) -> None:
         """Emits the MACs of some rows with all units of `part`."""

@@ -60,6 +60,7 @@ def test_rotary_embedding(
         ({"m": np.array([3, 2], np.int32)}, {"unidirectional": 1}),
         ({"m": np.array([3, 4, 0, 1], np.int32)}, {}),
         ({"m": bits(2, 4, 4)}, {}),
+        ({"m": bits(2, 4, 4) | np.eye(4, dtype=np.int32)}, {}),
         ({"m": None, "p": floats(2, 2, 2, 3, 4)}, {"unidirectional": 1}),
         ({"m": bits(2, 7), "p": floats(2, 2, 2, 3, 4)}, {"unidirectional": 1}),
         ({"m": None, "p": None, "a": floats(1, 2, 4, 4)}, {}),
