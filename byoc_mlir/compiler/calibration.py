@@ -20,7 +20,6 @@ from byoc_mlir.errors import ByocError
 from byoc_mlir.kernels.costs import MEASURED, Table
 from byoc_mlir.kernels.tuned import TUNED
 from byoc_mlir.runtime.system.cpu import model_name
-from byoc_mlir.runtime.system.libraries import find_openmp
 
 _MOST_KEPT = 8192
 """Maximum number of measurements of a group in the cache; the newest ones are kept."""
@@ -117,7 +116,7 @@ def _calibrated(kind: type[Table], known: Group) -> Sequence[Measurement]:
     """
     runs, count = f"{kind.name}/run", f"{kind.name}/processes"
     processes = int(known[count].number) if count in known else 0
-    if processes >= _PROCESSES or find_openmp() is None:
+    if processes >= _PROCESSES:
         return ()
     from byoc_mlir.lowering.calibration import BENCHMARKS  # a process that measures nothing
 

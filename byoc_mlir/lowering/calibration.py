@@ -14,7 +14,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from heapq import nsmallest
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -45,8 +44,8 @@ from byoc_mlir.lowering.mark_vectorised_functions import MarkVectorisedFunctions
 from byoc_mlir.lowering.symbols import external_functions
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.libraries import load_library, resolve_symbol
-from byoc_mlir.runtime.system.threads import OPENMP, thread_clock
+from byoc_mlir.runtime.system.libraries import resolve_symbol
+from byoc_mlir.runtime.system.threads import thread_clock
 
 if TYPE_CHECKING:  # imported where they are measured: few models have them
     from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
@@ -341,26 +340,16 @@ def _filled(elements: int) -> NDArray[np.float32]:
 
 @contextmanager
 def _native(codes: Mapping[str, KernelCode]) -> Generator[Mapping[str, _Function]]:
-    """Yields kernels as functions that run on one thread.
-
-    Raises:
-        ExecutionError: there is no OpenMP runtime.
-    """
-    module = ModuleBuilder()
+    """Yields kernels as functions that run on one thread."""
+    module = ModuleBuilder(has_threads=False)
     for name, code in codes.items():
         function = module.function(name, (POINTER,), result=VOID)
         function.do(code.define(module), function.parameters[0])
         function.finish()
     MarkVectorisedFunctions().apply(Context(), module.module)  # as in a program
-    openmp = load_library(Path(OPENMP))
-    symbols = {name: resolve_symbol(name, [openmp]) for name in external_functions(module.module)}
-    before = openmp.omp_get_max_threads()
+    symbols = {name: resolve_symbol(name, ()) for name in external_functions(module.module)}
     with NativeModule(emit_objects(module.module), list(codes), symbols) as native:
-        openmp.omp_set_num_threads(1)
-        try:
-            yield {name: _FUNCTION(native.address(name)) for name in codes}
-        finally:
-            openmp.omp_set_num_threads(before)
+        yield {name: _FUNCTION(native.address(name)) for name in codes}
 
 
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

@@ -41,7 +41,9 @@ class Pixels(ABC):
     @property
     @abstractmethod
     def has_residual(self) -> bool:
-        """True if a residual of the result's shape is added to the sums."""
+        """True if a residual of the result's shape may be added to the sums: none if its address is
+        null.
+        """
 
     @property
     @abstractmethod
@@ -72,10 +74,9 @@ class Pixels(ABC):
 
 @dataclass(frozen=True)
 class FloatPixels(Pixels):
-    """Pixels of `f32`: sums with a bias and a residual, clamped to two limits."""
+    """Pixels of `f32`: sums with a bias and a residual if there are any, clamped to two limits."""
 
     bias: bool
-    residual: bool
 
     @property
     def element(self) -> Element:
@@ -83,7 +84,7 @@ class FloatPixels(Pixels):
 
     @property
     def has_residual(self) -> bool:
-        return self.residual
+        return True
 
     @property
     def of_source(self) -> str:
@@ -91,7 +92,7 @@ class FloatPixels(Pixels):
 
     @property
     def of_result(self) -> str:
-        return "_bias" * self.bias + "_sum" * self.residual
+        return "_bias" * self.bias
 
     def source(self, vectors: Vectors, parameters: SSAValue) -> PixelSource:
         return PixelSource(vectors.splat(0.0), lambda numbers: numbers)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import VectorType, f32, i1, i64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, f32, i1, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
@@ -112,6 +112,16 @@ class _Grid:
         """Stores a vector to an address."""
         function.store(vector, address, _bytes(self.vector.element_type))
 
+    def fill(self, function: FunctionBuilder, count: int, vector: SSAValue) -> None:
+        """Stores a vector to the first `count` pixels of a buffer."""
+        lanes, element = self.vector.element_count(), self.vector.element_type
+
+        def store(index: SSAValue) -> None:
+            place = function.multiply(index, lanes)
+            self.store(function, vector, function.gep(self.base, place, element))
+
+        function.loop(function.integer(count), store)
+
     def or_else(self, function: FunctionBuilder, condition: SSAValue, other: _Grid) -> _Grid:
         """Returns this grid if `condition` holds, otherwise `other`."""
         return _Grid(
@@ -191,6 +201,14 @@ class _Tile:
         self.copy(image, buffer)
         return image.or_else(self._function, self.is_inside, buffer)
 
+    def read_or_zeros(self, memory: SSAValue, vector: SSAValue, zeros: _Grid) -> _Grid:
+        """Returns what `read` does; if the address is null, the buffer, which is zero then."""
+        function, image = self._function, self.pixels(memory, vector, zeros.vector.element_type)
+        is_given = function.compare("ne", memory, function.null())
+        function.when(is_given, lambda: self.copy(image, zeros))
+        is_read = function.binary(llvm.AndOp, is_given, self.is_inside)
+        return image.or_else(function, is_read, zeros)
+
 
 def _buffer(vectors: Vectors, lines: int, columns: int, element: Element) -> _Grid:
     """Allocates memory on the stack for one vector of each pixel of a tile."""
@@ -226,12 +244,7 @@ def define_source_transform(
         return axis([*map(given.numbers, values)])
 
     def write(tile: _Tile) -> None:
-        def clear(index: SSAValue) -> None:
-            place = function.multiply(index, unit.lanes)
-            address = function.gep(buffer.base, place, pixels.element)
-            buffer.store(function, given.padding, address)
-
-        tile.unless_inside(lambda: function.loop(function.integer(size**2), clear))
+        tile.unless_inside(lambda: buffer.fill(function, size**2, given.padding))
 
         def transform(vector: SSAValue) -> None:
             seen, points = tile.read(source, vector, buffer), tile.points(vector, size)
@@ -268,13 +281,16 @@ def define_result_transform(
     buffer, term_buffer = (_buffer(vectors, size, size, pixels.element) for _ in range(2))
     side, axis = algorithm.tile, partial(result_axis, vectors, algorithm)
     between = _buffer(vectors, size, side, f32)
+    if pixels.has_residual:
+        zeros = DenseIntOrFPElementsAttr.from_list(term_buffer.vector, [0] * unit.lanes)
+        term_buffer.fill(function, size**2, function.constant(zeros, term_buffer.vector))
 
     def write(tile: _Tile) -> None:
         def transform(vector: SSAValue) -> None:
             image = tile.pixels(result, vector, pixels.element)
             written = image.or_else(function, tile.is_inside, buffer)
             finished, points = of_channels(vector), tile.points(vector, side)
-            others = [tile.read(terms, vector, term_buffer)] if pixels.has_residual else []
+            others = [tile.read_or_zeros(terms, vector, term_buffer)] if pixels.has_residual else []
 
             def finish(values: Sequence[SSAValue], *added: Sequence[SSAValue]) -> list[SSAValue]:
                 residuals = added[0] if added else [None] * size

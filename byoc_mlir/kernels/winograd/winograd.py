@@ -201,8 +201,7 @@ class Winograd(ConvolutionKernel):
         return points.reshape(self.weights_shape)
 
     def code(self, threads: int) -> KernelCode:
-        epilogue = self.convolution.epilogue
-        return self.code_for(FloatPixels(epilogue.bias, epilogue.residual), threads)
+        return self.code_for(FloatPixels(self.convolution.epilogue.bias), threads)
 
     def code_for(self, pixels: Pixels, threads: int) -> KernelCode:
         """Returns the code for a pixel format."""

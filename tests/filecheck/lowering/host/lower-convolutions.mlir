@@ -22,7 +22,7 @@ func.func @chain(%x: tensor<1x16x8x8xf32>, %r: tensor<1x16x8x8xf32>) -> tensor<1
 // CHECK:       %[[SUM:.*]], %{{.*}} = host.kernel "relu" %[[SOURCE]], %[[WEIGHTS]], %[[BIAS]], %[[RESIDUAL]], %[[NUMBERS]]
 // CHECK-SAME:  -> (tensor<1x8x8x16xf32>, tensor<{{[0-9]+}}xf32>)
 // CHECK-NOT:   memref.store
-// CHECK:       llvm.call @[[CALL:byoc_winograd_f4x3_.*_bias_sum_of_buffers]](
+// CHECK:       llvm.call @[[CALL:byoc_winograd_f4x3_.*_bias_of_buffers]](
 // CHECK:       %[[RESULT:.*]] = linalg.generic {{.*}} doc = "channels_first"} ins(%[[SUM]]
 // CHECK:       func.return %[[RESULT]]
 // CHECK:       llvm.call @GOMP_parallel
