@@ -63,10 +63,6 @@ def main(args: Sequence[str] | None = None) -> int:
         return 1
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 _CHOICE = re.compile(r"invalid choice: '(?P<found>[^']*)' \(choose from (?P<names>.*)\)")
 _UNKNOWN = re.compile(r"unrecognized arguments: (?P<found>--?[^\s=]+)")
 
@@ -98,3 +94,7 @@ class Parser(argparse.ArgumentParser):
             return meant(choice["found"], re.findall(r"[^\s,']+", choice["names"]))
         unknown = _UNKNOWN.search(message)
         return meant(unknown["found"], self._options) if unknown else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -215,3 +215,11 @@ def test_the_compiler_is_imported_when_it_is_needed() -> None:
     code = "import sys, byoc_mlir.tools.byoc; print('byoc_mlir.compiler.pipeline' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("module", ["byoc", "byoc_opt"])
+def test_commands_run_as_modules(module: str) -> None:
+    command = [sys.executable, "-m", f"byoc_mlir.tools.{module}", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: ")
