@@ -12,6 +12,7 @@ from xdsl.dialects import vector
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 from xdsl.ir import SSAValue
 
+from byoc_mlir.dialects import host
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter, Position
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
@@ -85,8 +86,10 @@ class TransposingWriter(PackingWriter):
         buffer, column = code.flat(access.buffer), access.coefficients[self._it.columns[0]]
         lines: list[SSAValue] = []
         for number in range(tile.lanes):
-            place = code.index(code.add_index(at.indices[B], column * number))
-            lines.append(code.emit(vector.LoadOp(buffer, [place], tile.vector)))
+            place = code.add_index(at.indices[B], column * number)
+            lines.append(code.emit(vector.LoadOp(buffer, [code.index(place)], tile.vector)))
+            following = code.index(code.add_index(place, column * tile.columns))  # next panel's
+            code.add(host.PrefetchOp(buffer, following))
         for number, line in enumerate(_turned(code, lines, tile.vector)):
             place = code.index(code.add_index(target, number * tile.columns))
             code.add(vector.StoreOp(line, packed, [place]))
