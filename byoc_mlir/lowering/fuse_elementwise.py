@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from xdsl.context import Context
-from xdsl.dialects import tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -36,9 +36,10 @@ LLVM's time grows faster than the body."""
 class FuseElementwise(ModulePass):
     """Fuses element-wise `linalg.generic` ops into their only user.
 
-    The user may be element-wise, or a reduction that reads every element once. A value that it
-    reads several times becomes one operand. Producers are not fused into GEMMs and windows, which
-    read each element many times. Indexing maps are composed.
+    Conversions to a wider float type are fused into each of their users. A user may be
+    element-wise, or a reduction that reads every element once. A value that it reads several times
+    becomes one operand. Producers are not fused into GEMMs and windows, which read each element
+    many times. Indexing maps are composed.
 
     ```mlir
     %0 = linalg.generic … ins(%x, %b : …) outs(%e : …) attrs = {doc = "bias_add"} { add }
@@ -100,9 +101,10 @@ def _drop_operand(consumer: linalg.GenericOp, number: int, earlier: int) -> None
 def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> bool:
     if not _is_elementwise(producer) or producer.parent is not consumer.parent:
         return False
-    if producer.inputs and not (
-        _is_read_once(producer.results[0], consumer) and _visits_once(producer, consumer)
-    ):
+    is_copied = not producer.inputs or _is_widening(producer)
+    if not (is_copied or _is_read_once(producer.results[0], consumer)):
+        return False
+    if producer.inputs and not _visits_once(producer, consumer):
         return False
     if not _is_elementwise(consumer) and any(_is_product(value) for value in producer.inputs):
         return False  # the GEMM's loops compute it faster
@@ -121,6 +123,14 @@ def _is_elementwise(op: linalg.GenericOp) -> bool:
         and isinstance(op.outputs[0].owner, tensor.EmptyOp)
         and not any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops)
     )
+
+
+def _is_widening(op: linalg.GenericOp) -> bool:
+    """True if the op only converts to a wider float type, which takes less time than to write the
+    wider numbers and read them.
+    """
+    first, *others = op.body.block.ops
+    return isinstance(first, arith.ExtFOp) and len(others) == 1
 
 
 def _is_product(value: SSAValue) -> bool:

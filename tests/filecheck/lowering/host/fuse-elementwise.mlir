@@ -82,3 +82,18 @@ func.func @several_readers(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
   %2 = relay.multiply %1, %0 : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
   func.return %2 : tensor<4x3xf32>
 }
+
+// -----
+
+// Each reader widens what it reads; another op would be computed again.
+// CHECK-LABEL: func.func @widened
+func.func @widened(%x: tensor<4x3xf16>) -> (tensor<4xf32>, tensor<4x3xf32>) {
+  // CHECK-NOT: doc = "cast"
+  // CHECK: doc = "cast_sum"} ins(%x : tensor<4x3xf16>)
+  // CHECK: doc = "cast_exp"} ins(%x : tensor<4x3xf16>)
+  // CHECK: arith.extf
+  %0 = relay.cast %x {dtype = f32} : (tensor<4x3xf16>) -> tensor<4x3xf32>
+  %1 = relay.sum %0 {axis = [1]} : (tensor<4x3xf32>) -> tensor<4xf32>
+  %2 = relay.exp %0 : (tensor<4x3xf32>) -> tensor<4x3xf32>
+  func.return %1, %2 : tensor<4xf32>, tensor<4x3xf32>
+}
