@@ -97,15 +97,15 @@ def _lower_layer_norm(op: relay.LayerNormOp, b: LinalgBuilder) -> Sequence[SSAVa
     squares = b.elementwise([centred], type_, lambda s, x: s.mul(x, x))
     variance = reduce.mean(b, squares, axes)
     epsilon = op.epsilon.value.data
-    deviation = b.elementwise(
+    factor = b.elementwise(
         [variance],
         tensor_type(variance),
-        lambda s, x: s.unary(math.SqrtOp, s.add(x, s.like(epsilon, x))),
+        lambda s, x: s.div(s.like(1, x), s.unary(math.SqrtOp, s.add(x, s.like(epsilon, x)))),
     )
     result = b.elementwise(
-        [centred, deviation, gamma, beta],
+        [centred, factor, gamma, beta],
         type_,
-        lambda s, x, d, g, o: s.add(s.mul(s.div(x, d), g), o),
+        lambda s, x, f, g, o: s.add(s.mul(s.mul(x, f), g), o),
     )
     return [b.cast(result, output.element_type)]
 
