@@ -100,7 +100,7 @@ def _lower_layer_norm(op: relay.LayerNormOp, b: LinalgBuilder) -> Sequence[SSAVa
     factor = b.elementwise(
         [variance],
         tensor_type(variance),
-        lambda s, x: s.div(s.like(1, x), s.unary(math.SqrtOp, s.add(x, s.like(epsilon, x)))),
+        lambda s, x: s.unary(math.RsqrtOp, s.add(x, s.like(epsilon, x))),
     )
     result = b.elementwise(
         [centred, factor, gamma, beta],
