@@ -25,6 +25,8 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.warned import warn_user
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from byoc_mlir.compiler.debugging.verify import Examined
     from byoc_mlir.runtime.verification import Asked, Bisection, Verification
 
@@ -132,34 +134,46 @@ def _compile(request: Request) -> Executable:
     snapshot = Snapshot.found(request.model)
     if snapshot is None:
         return compile_here(request, None)
-    cached = _place(opened, replace(request, model=snapshot))
+    request = replace(request, model=snapshot)
+    cached = _place(opened, request)
     found = None if cached is None else known_model(cached)
     if found is not None:
         return found
-    if snapshot.path is not None:  # it may have changed since it was hashed
-        snapshot = Snapshot.of_file(snapshot.path)
-    request = replace(request, model=snapshot)
-    cached = _place(opened, request)
-    if cached is not None and request.plain_file is not None and _may_be_interpreted():
-        with modules_imported():
-            from byoc_mlir.compiler.execution.compiling_process import new_process
+    process = None if cached is None else _process_for(request)
+    answering = None
+    try:
+        if snapshot.path is not None:  # it may have changed since it was hashed
+            snapshot = Snapshot.of_file(snapshot.path)
+        request = replace(request, model=snapshot)
+        cached = _place(opened, request)
+        if process is not None and cached is not None:
+            with modules_imported():
+                from byoc_mlir.compiler.execution.at_once import answering_at_once
 
-            process = new_process()  # it imports modules while this one reads the model
-            from byoc_mlir.compiler.execution.at_once import answering_at_once
+            answering = answering_at_once(snapshot, cached, process)
+    finally:
+        if process is not None and answering is None:
+            from byoc_mlir.compiler.execution.compiling_process import end
 
-        answering = process and answering_at_once(snapshot, cached, process)
-        if answering is not None:
-            return answering
-    return compile_here(request, cached)
+            end(process)
+    return compile_here(request, cached) if answering is None else answering
+
+
+def _process_for(request: Request) -> Popen[bytes] | None:
+    """Starts a process to compile a model, which imports modules while this one reads the model.
+
+    Returns `None` if the interpreter tier cannot answer meanwhile.
+    """
+    if request.plain_file is None or os.environ.get("BYOC_INTERPRETER") == "off":
+        return None
+    with modules_imported():
+        from byoc_mlir.compiler.execution.compiling_process import new_process
+
+        return new_process()
 
 
 def _place(cache: Cache | None, request: Request) -> CachedModel | None:
     return None if cache is None else CachedModel.of(cache, request)
-
-
-def _may_be_interpreted() -> bool:
-    """True if the environment allows the interpreter tier."""
-    return os.environ.get("BYOC_INTERPRETER") != "off"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from onnx import ModelProto, checker
 from byoc_mlir.artifact import write
 from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
-from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, end
+from byoc_mlir.compiler.execution.compiling_process import CompilingProcess
 from byoc_mlir.compiler.execution.known import compile_cached
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.frontend.files.check import opset_versions
@@ -40,14 +40,9 @@ def answering_at_once(
         InvalidModelError: the file is no model, or the model is invalid.
     """
     with boundary("read"):
-        answering = None
-        try:
-            if _can_be_interpreted(snapshot.message):
-                answering = _executable(snapshot, CompilingProcess(cached, process), cached)
-            return answering
-        finally:
-            if answering is None:
-                end(process)
+        if not _can_be_interpreted(snapshot.message):
+            return None
+        return _executable(snapshot, CompilingProcess(cached, process), cached)
 
 
 def _can_be_interpreted(model: ModelProto) -> bool:
