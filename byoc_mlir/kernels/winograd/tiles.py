@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any, cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, f32, i1, i64
@@ -282,8 +283,9 @@ def define_result_transform(
     side, axis = algorithm.tile, partial(result_axis, vectors, algorithm)
     between = _buffer(vectors, size, side, f32)
     if pixels.has_residual:
-        zeros = DenseIntOrFPElementsAttr.from_list(term_buffer.vector, [0] * unit.lanes)
-        term_buffer.fill(function, size**2, function.constant(zeros, term_buffer.vector))
+        type_ = cast("VectorType[Any]", term_buffer.vector)
+        zeros = DenseIntOrFPElementsAttr.from_list(type_, [0] * unit.lanes)
+        term_buffer.fill(function, size**2, function.constant(zeros, type_))
 
     def write(tile: _Tile) -> None:
         def transform(vector: SSAValue) -> None:
