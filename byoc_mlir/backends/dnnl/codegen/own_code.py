@@ -203,13 +203,12 @@ def _add_call(module: ModuleBuilder, code: KernelCode, slots: tuple[int, ...]) -
     `slots`.
     """
     kernel = code.define(module)
-    count = max(len(Slot), max(slots) + 1)
-    name = f"{kernel}_of_memory_objects" + (f"_{count}" if count > len(Slot) else "")
+    name = f"{kernel}_of_memory_objects_{'_'.join(f'{slot:d}' for slot in slots)}"
     if module.has(name):
         return name
     function = module.function(name, (POINTER, POINTER), internal=True)
     arguments, table = function.parameters
-    pointers = function.stack_slots(count)
+    pointers = function.stack_slots(max(len(Slot), max(slots) + 1))
     for slot in Slot:
         if slot not in slots:
             function.store(function.null(), function.slot(pointers, slot))

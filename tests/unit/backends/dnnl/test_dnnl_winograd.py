@@ -86,6 +86,16 @@ def test_post_ops(inputs: str, after: list[NodeProto]) -> None:
 
 
 @_EACH
+@pytest.mark.parametrize("first", ["with", "without"])
+def test_one_function_serves_convolutions_with_and_without_a_sum(name: str, first: str) -> None:
+    sums = [node("Add", "c r", "s"), node("Conv", "s w", pads=_SAME)]
+    plain = [node("Conv", "c w", "s", pads=_SAME), node("Add", "s r")]
+    after = sums if first == "with" else plain
+    built = _convolution((1, 16, 12, 12), 16, after, "a w", pads=_SAME)
+    assert _algorithm(built, _target(name)) == f"winograd:{name}"
+
+
+@_EACH
 def test_a_sum_at_the_edge(name: str) -> None:
     after = [node("Add", "c r", "s"), node("Clip", "s low high")]
     built = _convolution((1, 24, 17, 13), 40, after, pads=_SAME)
