@@ -1,4 +1,6 @@
-"""Opening of files that a caller names: regular ones only, so that none blocks or never ends."""
+"""Opening of files that a caller names, regular ones only, so that none blocks or never ends; and
+their identity.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,10 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+
+_WRITTEN_BACK_SECONDS = 60.0
+"""Seconds after which a change by a mapping of a file must be in its time stamps: Linux writes
+pages back after 30."""
 
 
 def open_regular(path: str | Path, flags: int = 0) -> BufferedReader:
@@ -45,6 +51,13 @@ def identity_of(status: os.stat_result) -> tuple[int, ...]:
     """Returns numbers of a file's status; a change of the content changes one of them."""
     numbers = (status.st_dev, status.st_ino, status.st_size)
     return (*numbers, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def is_settled(status: os.stat_result, seconds: float) -> bool:
+    """True if a file's last change came so long before a time, in seconds since the epoch, that its
+    status would tell a later one.
+    """
+    return status.st_ctime < seconds - _WRITTEN_BACK_SECONDS
 
 
 def open_file(path: str | Path, error: type[ByocError]) -> BufferedReader:

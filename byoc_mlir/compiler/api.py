@@ -131,7 +131,7 @@ def _with_products_kept(request: Request, samples: Sequence[Mapping[str, Any]]) 
 
 def _compile(request: Request) -> Executable:
     opened = Cache.open(request.cache if request.dump_ir is None else False)
-    snapshot = Snapshot.found(request.model)
+    snapshot = Snapshot.found(request.model, None if opened is None else opened.digests)
     if snapshot is None:
         return compile_here(request, None)
     request = replace(request, model=snapshot)

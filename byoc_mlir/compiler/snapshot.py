@@ -14,6 +14,8 @@ from byoc_mlir.frontend.files.external_data import ExternalFiles
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from byoc_mlir.compiler.cache.folder import FileDigests
+
 
 class Snapshot:
     """An ONNX model as `compile` found it, so that the cache's key matches the compiled model.
@@ -32,15 +34,21 @@ class Snapshot:
         self._message: ModelProto | None = None
 
     @staticmethod
-    def found(model: object) -> Snapshot | None:
+    def found(model: object, known: FileDigests | None = None) -> Snapshot | None:
         """Returns the content of a model, without keeping a file's bytes; `None` for other models.
+
+        Args:
+            known: digests of files that other processes have hashed.
 
         Raises:
             InvalidModelError: the file cannot be read.
         """
         if isinstance(model, str | Path) and Path(model).suffix != ".mlir":
             with open_file(model, InvalidModelError) as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                if known is None:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                else:
+                    digest = known.of(file)
             return Snapshot(digest, Path(model), None)
         content = model if isinstance(model, bytes) else _serialised(model)
         return None if content is None else Snapshot(_sha256(content), None, content)

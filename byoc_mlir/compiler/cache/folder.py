@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
 from byoc_mlir.errors import ArtifactError, ByocError, InvalidArtifactError, UnsafeCacheError
-from byoc_mlir.files import identity_of, open_regular
+from byoc_mlir.files import identity_of, is_settled, open_regular
 from byoc_mlir.runtime.files.container import Container, read_container, write_container
 from byoc_mlir.runtime.files.serialise import Blob, Json
 from byoc_mlir.warned import warn_user
@@ -149,7 +149,7 @@ class Cache:
             return read_container(file, name)
         known = self.digests.read(identity_of(status))
         container = read_container(file, name, known)
-        if known != container.digest and os.access(self.folder, os.W_OK):
+        if known != container.digest:
             self.digests.write(identity_of(status), container.digest)
         return container
 
@@ -211,12 +211,25 @@ class Cache:
 
 @dataclass(frozen=True)
 class FileDigests:
-    """Digests of data files and of the cache's own large files, as entries of the cache.
+    """Digests of models, of data files and of the cache's own large files, as entries of the cache.
 
     A file has the same content as long as its status is the same, so it is hashed once.
     """
 
     cache: Cache
+
+    def of(self, file: BinaryIO) -> str:
+        """Returns the SHA-256 of an open file; hashes it if it is small or has changed lately."""
+        status = os.fstat(file.fileno())
+        identity = identity_of(status)
+        is_known = status.st_size >= _LARGE_BYTES and is_settled(status, time.time())
+        found = self.read(identity) if is_known else None
+        if found is not None:
+            return found
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if is_known and identity_of(os.fstat(file.fileno())) == identity:
+            self.write(identity, sha256)
+        return sha256
 
     def read(self, identity: tuple[int, ...]) -> str | None:
         """Returns the digest of a file, or `None` if it is not known."""
@@ -225,8 +238,9 @@ class FileDigests:
         return found if isinstance(found, str) else None
 
     def write(self, identity: tuple[int, ...], sha256: str) -> None:
-        """Stores the digest of a file."""
-        self.cache.write(self._key(identity), {"sha256": sha256})
+        """Stores the digest of a file, unless the folder is only read."""
+        if os.access(self.cache.folder, os.W_OK):
+            self.cache.write(self._key(identity), {"sha256": sha256})
 
     def _key(self, identity: tuple[int, ...]) -> str:
         return hashlib.sha256(repr(("file", *identity)).encode()).hexdigest()

@@ -13,14 +13,10 @@ from pathlib import Path
 from typing import Protocol
 
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
-from byoc_mlir.files import identity_of
+from byoc_mlir.files import identity_of, is_settled
 
 _COARSEST_SECONDS = 2.0
 """Coarsest resolution of time stamps in seconds; two changes within it may have the same stamp."""
-
-_WRITTEN_BACK_SECONDS = 60.0
-"""Seconds after which a change by a mapping of the file must be in its time stamps: Linux writes
-pages back after 30."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +46,7 @@ class _Mapped:
         """True if the identity stands for the content that is mapped: it did not change since, and
         long before.
         """
-        is_old = self.status.st_ctime < self.seconds - _WRITTEN_BACK_SECONDS
-        return is_old and self.was_written() is False
+        return is_settled(self.status, self.seconds) and self.was_written() is False
 
 
 class KnownDigests(Protocol):

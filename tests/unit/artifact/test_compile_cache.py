@@ -21,11 +21,13 @@ from helpers.models import parsed
 from test_refusals import staged_model, symbolic_model
 
 import byoc_mlir
+from byoc_mlir import files
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
 from byoc_mlir.compiler import dynamic, pipeline
 from byoc_mlir.compiler.cache import fingerprint, folder, stored_programs
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.execution.programs import ModelPrograms
+from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.dims import Guard, SymbolInfo, symbol
 from byoc_mlir.errors import ByocError, InvalidArtifactError, UnsafeCacheError
 from byoc_mlir.frontend.files import external_data
@@ -653,15 +655,15 @@ def test_data_files_are_hashed_once(
     data.write_bytes(bytes(1 << 16))
 
     def known_and_digest() -> tuple[bool, str]:
-        files, opened = ExternalFiles(tmp_path / "model.onnx"), Cache.open(cache)
+        opened = Cache.open(cache)
         assert opened is not None
         before = len(opened.entries())
-        found = files.digest("weights.bin", opened.digests)
+        found = ExternalFiles(tmp_path / "model.onnx").digest("weights.bin", opened.digests)
         return len(opened.entries()) == before, found
 
     expected = hashlib.sha256(bytes(1 << 16)).hexdigest()
     assert known_and_digest() == (True, expected), "a new file may still change unnoticed"
-    monkeypatch.setattr(external_data, "_WRITTEN_BACK_SECONDS", -1e9)
+    monkeypatch.setattr(files, "_WRITTEN_BACK_SECONDS", -1e9)
     monkeypatch.setattr(external_data, "_COARSEST_SECONDS", -1e9)
     assert known_and_digest() == (False, expected)
     with monkeypatch.context() as patched:
@@ -673,3 +675,32 @@ def test_data_files_are_hashed_once(
     os.utime(data, ns=(status.st_atime_ns, status.st_mtime_ns))
     changed = hashlib.sha256(data.read_bytes()).hexdigest()
     assert known_and_digest() == (False, changed)
+
+
+def test_models_are_hashed_once(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finds a change in place, with the size and the date of before."""
+    path, opened = tmp_path / "model.onnx", Cache.open(cache)
+    path.write_bytes(bytes(1 << 20))
+    assert opened is not None
+
+    def digest() -> str:
+        found = Snapshot.found(path, opened.digests)
+        assert found is not None
+        return found.digest
+
+    expected = hashlib.sha256(bytes(1 << 20)).hexdigest()
+    assert digest() == expected
+    assert not opened.entries(), "a new file may still change unnoticed"
+    monkeypatch.setattr(files, "_WRITTEN_BACK_SECONDS", -1e9)
+    assert digest() == expected
+    assert len(opened.entries()) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(hashlib, "file_digest", None)
+        assert digest() == expected
+    status = path.stat()
+    with path.open("r+b") as file:
+        file.write(b"changed")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert digest() == hashlib.sha256(path.read_bytes()).hexdigest() != expected
