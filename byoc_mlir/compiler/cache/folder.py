@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
@@ -218,7 +219,7 @@ class FileDigests:
 
     cache: Cache
 
-    def of(self, file: BinaryIO) -> str:
+    def of(self, file: BufferedReader) -> str:
         """Returns the SHA-256 of an open file; hashes it if it is small or has changed lately."""
         status = os.fstat(file.fileno())
         identity = identity_of(status)
