@@ -27,11 +27,6 @@ class Epilogue:
             return "none"
         return "relu" if (self.lower, self.upper) == (0.0, math.inf) else "clip"
 
-    @property
-    def suffix(self) -> str:
-        """Returns a symbol suffix that distinguishes functions with different sums."""
-        return "_bias" * self.bias + "_sum" * self.residual
-
 
 def float_bits(value: float) -> int:
     """Returns the bits of a value in `f32`."""

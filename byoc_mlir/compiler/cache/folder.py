@@ -220,15 +220,15 @@ class FileDigests:
     cache: Cache
 
     def of(self, file: BufferedReader) -> str:
-        """Returns the SHA-256 of an open file; hashes it if it is small or has changed lately."""
+        """Returns the SHA-256 of an open file; keeps that of a large, settled file."""
         status = os.fstat(file.fileno())
         identity = identity_of(status)
-        is_known = status.st_size >= _LARGE_BYTES and is_settled(status, time.time())
-        found = self.read(identity) if is_known else None
+        may_be_known = status.st_size >= _LARGE_BYTES and is_settled(status, time.time())
+        found = self.read(identity) if may_be_known else None
         if found is not None:
             return found
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        if is_known and identity_of(os.fstat(file.fileno())) == identity:
+        if may_be_known and identity_of(os.fstat(file.fileno())) == identity:
             self.write(identity, sha256)
         return sha256
 
