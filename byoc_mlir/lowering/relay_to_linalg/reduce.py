@@ -27,6 +27,9 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 _MOST_I32 = (1 << 31) - 1
 """Maximum of a signed integer of 32 bits."""
 
+_NOT_IN_16_BITS = 1 + 2**-20
+"""A number of `f32` that neither `f16` nor `bf16` has."""
+
 
 def _combine(name: str) -> Body:
     return lambda s, x, total: s.binary(name, total, s.cast(x, x.type, total.type))
@@ -108,11 +111,7 @@ def _positions(b: LinalgBuilder, op: relay.ArgReduceOp, extreme: SSAValue) -> SS
     integer = i32 if isinstance(size, int) and size <= _MOST_I32 else i64
 
     def later(s: Scalars, x: SSAValue, value: SSAValue, found: SSAValue) -> SSAValue:
-        elements = Scalars(s.block, Kind.of(accumulator))
-        x = elements.cast(x, element, accumulator)
-        fits = elements.compare("eq", x, value)
-        if elements.kind is Kind.FLOAT:
-            fits = s.emit(arith.OrIOp(fits, s.emit(arith.CmpfOp(x, x, "uno"))))
+        fits = _fits(Scalars(s.block, Kind.of(accumulator)), x, value, element)
         place = s.cast(s.index(axis), i64, integer)
         if not is_last:
             place = s.sub(s.size(size, integer), place)
@@ -126,6 +125,19 @@ def _positions(b: LinalgBuilder, op: relay.ArgReduceOp, extreme: SSAValue) -> SS
         return found
     type_ = tensor_type(found)
     return b.elementwise([found], type_, lambda s, x: s.sub(s.size(size, integer), x))
+
+
+def _fits(s: Scalars, x: SSAValue, extreme: SSAValue, element: Attribute) -> SSAValue:
+    """Emits true if `x` of type `element` is the extreme of a row, or NaN where that is NaN."""
+    x = s.cast(x, element, extreme.type)
+    if s.kind is not Kind.FLOAT:
+        return s.compare("eq", x, extreme)
+    if element == extreme.type:
+        is_nan = s.emit(arith.CmpfOp(x, x, "uno"))
+        return s.emit(arith.OrIOp(s.compare("eq", x, extreme), is_nan))
+    is_nan = s.emit(arith.CmpfOp(extreme, extreme, "uno"))
+    number = s.select(is_nan, s.constant(_NOT_IN_16_BITS, extreme.type), extreme)
+    return s.emit(arith.CmpfOp(x, number, "ueq"))  # one comparison for each element
 
 
 def _soft(op: relay.SoftmaxLikeOp, b: LinalgBuilder) -> tuple[SSAValue, SSAValue, SSAValue]:

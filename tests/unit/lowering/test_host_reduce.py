@@ -69,9 +69,11 @@ def test_positions_of_extrema(last: bool) -> None:
 @pytest.mark.parametrize("last", [False, True])
 def test_positions_of_nan(last: bool) -> None:
     rng = np.random.default_rng(3)
-    holes = rng.integers(-3, 3, size=(5, 6, 70)).astype(np.float32)
+    holes = rng.choice([-np.inf, -1, 0, 1, np.inf], size=(5, 6, 70)).astype(np.float32)
     holes[rng.random(holes.shape) < 0.2] = np.nan
-    network = Network(holes, holes.astype(np.float16), np.full((4, 9), -np.inf, np.float32))
+    types = (np.float32, np.float16, ml_dtypes.bfloat16)
+    lows = np.full((4, 9), -np.inf)
+    network = Network(*(x.astype(type_) for x in (holes, lows) for type_ in types))
     results = [
         network.add(op(x, axis=[axis], select_last_index=last))
         for x in network.args
