@@ -112,7 +112,7 @@ def lp_normalization(context: NodeContext, data: Value, *, axis: int = -1, p: in
 def _p_norm(context: NodeContext, data: Value, p: int, axes: Sequence[int]) -> Value:
     if p < 1:
         raise VerifyException(f"p is {p}, accepted are 1 and more")
-    magnitude = context.emit(elementwise.AbsOp, data)
+    magnitude = data if p % 2 == 0 else context.emit(elementwise.AbsOp, data)
     if p == 1:
         return arith.reduced(context, reduce.SumOp, magnitude, axes)
     total = arith.reduced(context, reduce.SumOp, arith.power(context, magnitude, p), axes)
