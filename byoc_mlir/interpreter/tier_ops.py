@@ -109,6 +109,14 @@ def _scatter(node: NodeProto, attributes: _Attributes, types: Types) -> str:
     return "what is combined" if combines and types[0] not in _NUMBERS else ""
 
 
+def _attention(node: NodeProto, attributes: _Attributes, types: Types) -> str:
+    if types[2] != types[0]:
+        return "types that differ"
+    if attributes.get("softmax_precision", types[0]) != types[0] or attributes.get("scale") == 0:
+        return "another precision, or a scale of 0"
+    return _without(6, results=3)(node, attributes, types)
+
+
 _REDUCED = "axes keepdims"
 _REDUCED_OR_NOT = f"{_REDUCED} noop_with_empty_axes"
 _RECURRENT = "direction hidden_size layout activations"
@@ -198,6 +206,11 @@ TIER_OPS: Mapping[str, TierOp] = {
     "com.microsoft.GatherBlockQuantized": _op(
         frozenset((TensorProto.UINT8,)), "bits block_size gather_axis quantize_axis"
     ),
+    "Attention": _op(
+        _FLOAT,
+        "is_causal kv_num_heads q_num_heads scale softcap softmax_precision",
+        refused=_attention,
+    ),
     "com.microsoft.GroupQueryAttention": _op(
         _FLOAT,
         "num_heads kv_num_heads do_rotary rotary_interleaved scale softcap local_window_size"
@@ -214,7 +227,10 @@ TIER_OPS: Mapping[str, TierOp] = {
         "num_heads mask_filter_value qkv_hidden_sizes scale unidirectional",
         refused=_without(6, results=2),
     ),
-    "com.microsoft.RotaryEmbedding": _op(_FLOAT, "interleaved num_heads rotary_embedding_dim"),
+    **dict.fromkeys(
+        ("RotaryEmbedding", "com.microsoft.RotaryEmbedding"),
+        _op(_FLOAT, "interleaved num_heads rotary_embedding_dim"),
+    ),
     "Conv": _op(_FLOAT, f"{_WINDOW} group"),
     "ConvTranspose": _op(_FLOAT, f"{_WINDOW} group output_padding output_shape"),
     "MaxPool": _op(_FLOAT, f"{_WINDOW} ceil_mode", refused=_one_result),

@@ -66,6 +66,12 @@ def _split(x: Array, heads: int) -> Array:
     return x.reshape(batch, sequence, heads, width // heads).swapaxes(1, 2)
 
 
+def _merged(x: Array) -> Array:
+    """Returns `[batch, heads, sequence, size]` as `[batch, sequence, heads * size]`."""
+    batch, heads, sequence, size = x.shape
+    return x.swapaxes(1, 2).reshape(batch, sequence, heads * size)
+
+
 def _group_query_attention(
     query: Array,
     key: Array | None,
@@ -168,6 +174,47 @@ def _multi_head_attention(
 
 
 def _attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None = None,
+    past_key: Array | None = None,
+    past_value: Array | None = None,
+    *,
+    opset: int,
+    is_causal: int = 0,
+    kv_num_heads: int = 0,
+    q_num_heads: int = 0,
+    scale: float = 0.0,
+    softcap: float = 0.0,
+) -> tuple[Array, Array, Array]:
+    heads = q_num_heads, kv_num_heads, kv_num_heads
+    parts = zip((query, key, value), heads, strict=True)
+    q, k, v = (x if x.ndim == 4 else _split(x, count) for x, count in parts)
+    past = 0
+    if past_key is not None and past_value is not None:
+        past = past_key.shape[2]
+        k, v = np.concatenate([past_key, k], 2), np.concatenate([past_value, v], 2)
+    queries, keys = q.shape[2], k.shape[2]
+    if v.shape[:3] != k.shape[:3]:
+        raise NotInterpretedError("heads or numbers of keys and values that differ")
+    if mask is not None and mask.shape[-1] not in ((1, keys) if opset < 24 else (keys,)):
+        raise NotInterpretedError("a mask of fewer keys")
+    is_seen = np.tri(queries, keys, past, np.bool_) if is_causal else np.True_
+    bias = np.float32(0)
+    if mask is not None and mask.dtype == np.bool_:
+        is_seen = is_seen & mask
+    elif mask is not None:
+        bias = mask
+    bias = np.broadcast_to(np.where(is_seen, bias, -np.inf), (*q.shape[:3], keys))
+    is_blind = (bias == -np.inf).all(-1, keepdims=True)
+    bias = np.where(is_blind, 0, bias).astype(np.float32)
+    result = _attended(q, k, v, scale, [bias], softcap=softcap)
+    result = np.where(is_blind, 0, _split(result, q.shape[1]))
+    return result if query.ndim == 4 else _merged(result), k, v
+
+
+def _microsoft_attention(
     data: Array,
     weights: Array,
     bias: Array | None = None,
@@ -224,6 +271,25 @@ def _padding(mask: Array | None, batch: int, keys: int, amount: float) -> Array 
 
 def _rotary_embedding(
     x: Array,
+    cos: Array,
+    sin: Array,
+    positions: Array | None = None,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+) -> Array:
+    heads = x if x.ndim == 4 else _split(x, num_heads)
+    if positions is not None:
+        cos, sin = cos[positions], sin[positions]
+    if 2 * cos.shape[-1] != (rotary_embedding_dim or heads.shape[3]):
+        raise NotInterpretedError("angles for other features than those to rotate")
+    result = _rotated(heads, cos, sin, bool(interleaved))
+    return result if x.ndim == 4 else _merged(result)
+
+
+def _microsoft_rotary_embedding(
+    x: Array,
     positions: Array,
     cos: Array,
     sin: Array,
@@ -232,13 +298,17 @@ def _rotary_embedding(
     num_heads: int = 0,
     rotary_embedding_dim: int = 0,
 ) -> Array:
-    heads = x
-    if x.ndim == 3:
-        heads = _split(x, num_heads or x.shape[2] // (rotary_embedding_dim or 2 * cos.shape[1]))
-    if positions.shape == (1,):
-        positions = positions + np.arange(heads.shape[2])[None]
-    result = _rotated(heads, cos[positions], sin[positions], bool(interleaved))
-    return result if x.ndim == 4 else result.swapaxes(1, 2).reshape(x.shape)
+    """Rotates features as `_rotary_embedding`; one position is that of the first token."""
+    size = 2 * cos.shape[1]
+    return _rotary_embedding(
+        x,
+        cos,
+        sin,
+        positions + np.arange(x.shape[-2])[None] if positions.shape == (1,) else positions,
+        interleaved=interleaved,
+        num_heads=num_heads or x.shape[-1] // (rotary_embedding_dim or size),
+        rotary_embedding_dim=size,
+    )
 
 
 def _rotated(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
@@ -262,9 +332,11 @@ def _rotated(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
 
 
 OPS: Mapping[str, Callable[..., Any]] = {
-    "com.microsoft.Attention": _attention,
+    "Attention": _attention,
+    "RotaryEmbedding": _rotary_embedding,
+    "com.microsoft.Attention": _microsoft_attention,
     "com.microsoft.GroupQueryAttention": _group_query_attention,
     "com.microsoft.MultiHeadAttention": _multi_head_attention,
-    "com.microsoft.RotaryEmbedding": _rotary_embedding,
+    "com.microsoft.RotaryEmbedding": _microsoft_rotary_embedding,
 }
 """Implementations by their names, as in `schemas.name_of`."""

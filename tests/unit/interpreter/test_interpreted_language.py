@@ -129,6 +129,44 @@ def test_attention_in_a_cache(new: int, total: int, past: Sequence[Array | None]
         np.testing.assert_allclose(found[name][filled], want[name][filled], rtol=1e-5, atol=1e-5)
 
 
+BLIND = np.tri(3, 9, 5, np.bool_) & (np.arange(3) != 1)[:, None]
+"""A mask with which the second of three queries sees no key."""
+
+
+@pytest.mark.parametrize("mask", [None, BLIND, floats(4, 3, 9)], ids=["none", "blind", "addend"])
+@pytest.mark.parametrize("is_causal", [0, 1])
+@pytest.mark.parametrize("opset", [23, 24])
+def test_standard_attention_behind_a_cache(mask: Array | None, is_causal: int, opset: int) -> None:
+    operands = [floats(1, 3, heads * 16, seed=heads) for heads in (4, 2, 2)]
+    check_node(
+        "Attention",
+        *(*operands, mask, *CACHE),
+        opset=opset,
+        outputs=3,
+        q_num_heads=4,
+        kv_num_heads=2,
+        is_causal=is_causal,
+        softcap=2.0,
+    )
+
+
+def test_masks_of_fewer_keys_are_refused() -> None:
+    operands = [*(floats(1, 2, 3, 16, seed=place) for place in range(3)), floats(3, 2)]
+    model, feeds = node_model("Attention", operands, opset=24)
+    assert not unknown(model)
+    assert decision(model, feeds) == "refused"
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+def test_standard_rotary_embeddings(interleaved: int) -> None:
+    angles, positions = [floats(9, 4, seed=place) for place in range(2)], integers(3, 8, 0)[None]
+    of_tokens = [each[positions] for each in angles]
+    sizes: dict[str, Any] = {"opset": 23, "interleaved": interleaved}
+    check_node("RotaryEmbedding", floats(1, 2, 3, 8), *angles, positions, **sizes)
+    check_node("RotaryEmbedding", floats(1, 3, 16), *of_tokens, num_heads=2, **sizes)
+    check_node("RotaryEmbedding", floats(1, 2, 3, 10), *of_tokens, rotary_embedding_dim=8, **sizes)
+
+
 def test_arguments_are_not_written() -> None:
     model, feeds = _attention(2, 5, CACHE)
     before = {name: array.copy() for name, array in feeds.items()}

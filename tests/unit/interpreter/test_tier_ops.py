@@ -26,7 +26,7 @@ SEPARATE = frozenset(
     )
 )
 """Ops with separate tests."""
-FEW = {"Constant": 0, "NonZero": 0, "RMSNormalization": 2}
+FEW = {"Attention": 2, "Constant": 0, "NonZero": 0, "RMSNormalization": 2}
 """Minimum number of random nodes that agree, for ops that ONNX Runtime, or few
 opsets, support."""
 
