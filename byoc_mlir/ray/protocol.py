@@ -13,6 +13,7 @@ import numpy as np
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.ray.datatypes import Array, datatype, of_bytes, of_json, to_bytes, to_json
 from byoc_mlir.ray.refusals import RequestTooLargeError
+from byoc_mlir.runtime.arguments import fits
 from byoc_mlir.tensors import TensorInfo
 
 HEADER_LENGTH = "inference-header-content-length"
@@ -248,11 +249,8 @@ def _tensor(value: object, known: Mapping[str, TensorInfo], tail: _Tail) -> tupl
 
 def _shape(sizes: Sequence[object], info: TensorInfo) -> tuple[int, ...]:
     shape = tuple(size for size in sizes if isinstance(size, int) and not isinstance(size, bool))
-    fits = len(shape) == len(sizes) == len(info.shape) and all(
-        0 <= size <= _LARGEST and (isinstance(wanted, str) or size == wanted)
-        for size, wanted in zip(shape, info.shape, strict=True)
-    )
-    if not fits:
+    are_sizes = len(shape) == len(sizes) and all(0 <= size <= _LARGEST for size in shape)
+    if not are_sizes or not fits(info.shape, shape):
         raise InvalidInputError(f"input '{info.name}': shape is {sizes!r:.80}, accepted is {info}")
     return shape
 

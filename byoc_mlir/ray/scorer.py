@@ -13,6 +13,7 @@ from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.ray.datatypes import Array
 from byoc_mlir.ray.served import Rows, check_tensors, open_model, output_tensors
 from byoc_mlir.ray.shipping import ShippedModel
+from byoc_mlir.runtime.arguments import fits
 from byoc_mlir.tensors import TensorInfo
 
 ERROR = "error"
@@ -129,11 +130,7 @@ class Scorer:
             raise InvalidInputError(f"input '{info.name}' has no value")
         shape = info.shape if self._rows is None else info.shape[1:]
         array = _converted(row[info.name], info)
-        fits = len(array.shape) == len(shape) and all(
-            isinstance(wanted, str) or wanted == size
-            for wanted, size in zip(shape, array.shape, strict=True)
-        )
-        if not fits:
+        if not fits(shape, array.shape):
             raise InvalidInputError(
                 f"input '{info.name}' of a row must have shape [{', '.join(map(str, shape))}],"
                 f" found {list(array.shape)}"

@@ -62,7 +62,7 @@ class Arguments:
             InvalidInputError: an input is missing or unknown, or has a wrong dtype or shape.
         """
         arrays = self.of_any_shape(inputs)
-        if arrays is None or not all(map(_fits, self._shapes, [one.shape for one in arrays])):
+        if arrays is None or not all(map(fits, self._shapes, [one.shape for one in arrays])):
             return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
         for place in self._texts:
             if not _are_texts(arrays[place]):
@@ -234,14 +234,14 @@ def _are_texts(array: Array) -> bool:
 def _check_shape(info: TensorInfo, shape: Shape) -> None:
     if shape == info.shape:
         return
-    if not _fits(info.shape, shape):
+    if not fits(info.shape, shape):
         raise InvalidInputError(
             f"input '{info.name}' must have shape [{', '.join(map(str, info.shape))}],"
             f" found {list(shape)}"
         )
 
 
-def _fits(expected: Sequence[int | str], shape: Shape) -> bool:
+def fits(expected: Sequence[int | str], shape: Shape) -> bool:
     """True if a shape has the expected sizes; a name stands for any size."""
     if len(shape) != len(expected):
         return False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
 from byoc_mlir.compiler.cache.stored_programs import StoredPrograms
 from byoc_mlir.compiler.execution.programs import ModelPrograms, leaf_of_source, loaded_leaf
+from byoc_mlir.runtime.arguments import fits
 from byoc_mlir.runtime.execution.node import LoadedNode
 from byoc_mlir.runtime.execution.staged import LoadedStaged, taken
 from byoc_mlir.runtime.plan import Staged
@@ -96,11 +97,6 @@ def _takes(inputs: tuple[TensorInfo, ...], arrays: _Arrays) -> bool:
         return True
     given = taken(arrays)
     return set(given) == {info.name for info in inputs} and all(
-        info.dtype == given[info.name].dtype
-        and len(info.shape) == given[info.name].ndim
-        and all(
-            isinstance(size, str) or size == found
-            for size, found in zip(info.shape, given[info.name].shape, strict=True)
-        )
+        info.dtype == given[info.name].dtype and fits(info.shape, given[info.name].shape)
         for info in inputs
     )
