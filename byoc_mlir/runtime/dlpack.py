@@ -55,6 +55,11 @@ _pointer = _python.PyCapsule_GetPointer
 _pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
 _rename = _python.PyCapsule_SetName
 _rename.argtypes, _rename.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_int
+_is_valid = _python.PyCapsule_IsValid
+_is_valid.argtypes, _is_valid.restype = (ctypes.c_void_p, ctypes.c_char_p), ctypes.c_int
+_raw_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", _python)
+)
 
 
 @dataclass(eq=False)
@@ -134,20 +139,8 @@ def _forget(managed: int) -> None:
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _end_of_capsule(capsule: int) -> None:
     """Frees a capsule that no one has consumed."""
-    found = _get_unused(capsule, _NAME)
-    if found:
-        _exported.pop(found, None)
-
-
-_is_valid = _python.PyCapsule_IsValid
-_is_valid.argtypes, _is_valid.restype = (ctypes.c_void_p, ctypes.c_char_p), ctypes.c_int
-_raw_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", _python)
-)
-
-
-def _get_unused(capsule: int, name: bytes) -> int:
-    return cast(int, _raw_pointer(capsule, name)) if _is_valid(capsule, name) else 0
+    if _is_valid(capsule, _NAME):
+        _exported.pop(cast(int, _raw_pointer(capsule, _NAME)), None)
 
 
 def exported(

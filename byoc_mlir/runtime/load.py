@@ -31,14 +31,10 @@ def load(path: str | Path, threads: int | None = None) -> Executable:
         ExecutionError: a backend's package is missing, or a region cannot be set up.
     """
     with boundary("load"):
-        return _load(path, threads)
-
-
-def _load(path: str | Path, threads: int | None) -> Executable:
-    check_argument("the path", path, str | Path, "the path of a file", InvalidArtifactError)
-    if threads is not None:
-        check_threads(threads, DEFAULT_LIMITS)
-    path = Path(path)
-    with open_file(path, InvalidArtifactError) as file:
-        plan = read_artifact(file, path.name, path.resolve().parent, threads)
-        return Executable(loaded(plan))
+        check_argument("the path", path, str | Path, "the path of a file", InvalidArtifactError)
+        if threads is not None:
+            check_threads(threads, DEFAULT_LIMITS)
+        path = Path(path)
+        with open_file(path, InvalidArtifactError) as file:
+            plan = read_artifact(file, path.name, path.resolve().parent, threads)
+            return Executable(loaded(plan))

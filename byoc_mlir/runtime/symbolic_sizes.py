@@ -64,11 +64,9 @@ class SymbolicSizes:
     @property
     def conditions(self) -> tuple[str, ...]:
         """Returns the conditions on sizes as text, except that sizes are at least 0."""
-        bounded = [info for info in self.symbols if info.min > 0 or info.max is not None]
-        least = [f"{info.min} <= {self.texts[info.name]}" for info in bounded if info.min > 0]
-        most = [
-            f"{self.texts[info.name]} <= {info.max}" for info in bounded if info.max is not None
-        ]
+        infos, texts = self.symbols, self.texts
+        least = [f"{info.min} <= {texts[info.name]}" for info in infos if info.min > 0]
+        most = [f"{texts[info.name]} <= {info.max}" for info in infos if info.max is not None]
         return (*least, *most, *map(str, self.guards))
 
     def accept(self, sizes: Mapping[str, int]) -> bool:

@@ -139,14 +139,9 @@ class Verification:
         document = {
             "agrees": self.agrees,
             "against": self.against,
-            **{
-                name: [_row(one) for one in rows]
-                for name, rows in (
-                    ("outputs", self.outputs),
-                    ("boundaries", self.boundaries),
-                    ("nodes", self.nodes),
-                )
-            },
+            "outputs": list(map(_row, self.outputs)),
+            "boundaries": list(map(_row, self.boundaries)),
+            "nodes": list(map(_row, self.nodes)),
             "part": None if part is None else _part(part),
             "note": self.note,
         }

@@ -40,7 +40,6 @@ class Recent(Generic[_Key, _Value]):
         most_bytes: int = 0,
         bytes_of: Callable[[_Value], int] = lambda _: 0,
     ):
-        self._limit = CACHED_SHAPES
         self._most_bytes, self._bytes_of = most_bytes, bytes_of
         self._lock = ForkSafeLock()
         """Lock that is held briefly, for each access to `_values`."""
@@ -91,7 +90,7 @@ class Recent(Generic[_Key, _Value]):
 
     def _is_too_much(self) -> bool:
         held = sum(map(self._bytes_of, self._values.values()))
-        return len(self._values) > self._limit or held > self._most_bytes
+        return len(self._values) > CACHED_SHAPES or held > self._most_bytes
 
     def _check_open(self) -> None:
         if self._closed:

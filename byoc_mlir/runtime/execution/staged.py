@@ -104,8 +104,11 @@ class LoadedStaged(LoadedNode):
             first.warmup(shapes)
 
     def known(self) -> plan.Staged:
-        found = [segment.known().values() for segment in self._segments]
-        return self._with_nodes([[node.known() for node in nodes] for nodes in found])
+        stages = (
+            replace(stage, nodes=tuple(node.known() for node in segment.known().values()))
+            for stage, segment in self._parts
+        )
+        return replace(self._model, stages=tuple(stages))
 
     def exported(self, shapes: Mapping[str, Shape] | None) -> plan.Staged:
         if shapes is not None:
@@ -131,11 +134,6 @@ class LoadedStaged(LoadedNode):
     def close(self) -> None:
         for segment in self._segments:
             segment.close()
-
-    def _with_nodes(self, nodes: Sequence[Sequence[plan.Node]]) -> plan.Staged:
-        pairs = zip(self._model.stages, nodes, strict=True)
-        stages = tuple(replace(stage, nodes=tuple(found)) for stage, found in pairs)
-        return replace(self._model, stages=stages)
 
     def _because(self) -> str:
         sizes = self._model.stages[0].sizes

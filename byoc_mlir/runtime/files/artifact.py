@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
 from byoc_mlir.errors import InvalidArtifactError
-from byoc_mlir.runtime.files.container import Container, read_container
+from byoc_mlir.runtime.files.container import read_container
 from byoc_mlir.runtime.files.serialise import Json
 from byoc_mlir.runtime.files.shared_object import SharedCode, SharedFile, program_table
 from byoc_mlir.runtime.files.stored import decode_program
@@ -30,27 +31,14 @@ def read_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) 
         DeviceError: this machine lacks a device.
     """
     container = read_container(file, name)
-    shared = SharedFile(file, name, container.file)
-    reader = _ProgramReader(container, shared, folder, threads)
-    plan = decode_plan(container.document.get(PLAN), container.blobs, reader.read)
+    shared, numbers = SharedFile(file, name, container.file), count()
+
+    def read(document: Json) -> Program:
+        code = SharedCode(shared, program_table(next(numbers)))
+        program = decode_program(document, container.blobs, code, name, folder)
+        return program if threads is None else replace(program, threads=threads)
+
+    plan = decode_plan(container.document.get(PLAN), container.blobs, read)
     if isinstance(plan, Loop):
         raise InvalidArtifactError(f"'{name}' has a loop, and no model that it is a part of")
     return plan
-
-
-@dataclass
-class _ProgramReader:
-    """Reader of the programs of a file, in their order."""
-
-    container: Container
-    shared: SharedFile
-    folder: Path
-    threads: int | None
-    count: int = 0
-
-    def read(self, document: Json) -> Program:
-        code = SharedCode(self.shared, program_table(self.count))
-        self.count += 1
-        blobs, name = self.container.blobs, self.shared.name
-        program = decode_program(document, blobs, code, name, self.folder)
-        return program if self.threads is None else replace(program, threads=self.threads)

@@ -36,18 +36,14 @@ def unpacked(content: bytes, threads: int | None) -> Leaf:
     """Returns the program that `packed` wrote, as a plan; raises as `load`."""
     file = _file(content)  # open as long as code of it is loaded
     if threads is not None:
-        return _single(file, threads)
+        plan = read_artifact(file, _NAME, _LIBRARIES, threads)
+        if not isinstance(plan, Leaf):
+            raise InvalidArtifactError(f"'{_NAME}' has more than one program")
+        return plan
     container = read_container(file, _NAME)
     document, blobs = container.document, container.blobs
     code = decode(ObjectCode, document.get("code"), blobs)
     return leaf_of(decode_program(document.get("program"), blobs, code, _NAME, _LIBRARIES))
-
-
-def _single(file: BinaryIO, threads: int) -> Leaf:
-    plan = read_artifact(file, _NAME, _LIBRARIES, threads)
-    if not isinstance(plan, Leaf):
-        raise InvalidArtifactError(f"'{_NAME}' has more than one program")
-    return plan
 
 
 def _file(content: bytes) -> BinaryIO:

@@ -76,10 +76,6 @@ def _before() -> None:
     _wait_for_imports()
 
 
-def _after_in_parent() -> None:
-    _leave_llvm()
-
-
 def _after_in_child() -> None:
     global _lost_threads
     _leave_llvm()
@@ -124,6 +120,4 @@ def _llvm_at_rest() -> AbstractContextManager[Any]:
     return nullcontext() if ffi is None else cast(Any, ffi).lib._lock
 
 
-os.register_at_fork(
-    before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child
-)
+os.register_at_fork(before=_before, after_in_parent=_leave_llvm, after_in_child=_after_in_child)
