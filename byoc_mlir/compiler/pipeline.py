@@ -312,13 +312,14 @@ def generate(build: Build) -> None:
             from byoc_mlir.transforms.traffic import Traffic
 
             build.traffic = Traffic.of(build.module)
-        regions = generate_regions(build.context, build.module, build.backends, build.options)
-    for code in regions.codes:
+        build.codes, problems = generate_regions(
+            build.context, build.module, build.backends, build.options
+        )
+    for code in build.codes:
         if code.source:
             dump_text(f"{code.symbol}.generated", lambda text=code.source: text)
-    build.codes = regions.codes
     build.uploads = uploads_of(build.codes, build.options)
-    build.problems += regions.problems
+    build.problems += problems
     build.report = build_report(build.imported, build.codes, build.problems, build.options.omitted)
     check_fallback(build.report, build.options.fallback, build.options.targets)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
@@ -24,18 +23,10 @@ if TYPE_CHECKING:
     from byoc_mlir.compiler.devices import Uploads
 
 
-@dataclass(frozen=True)
-class GeneratedRegions:
-    """Code of every region, in the module's order, and the problems of its generation."""
-
-    codes: tuple[RegionCode, ...]
-    problems: tuple[str, ...]
-
-
 def generate_regions(
     context: Context, module: ModuleOp, backends: Sequence[Backend], options: CompileOptions
-) -> GeneratedRegions:
-    """Generates the code of the regions with their backends.
+) -> tuple[tuple[RegionCode, ...], list[str]]:
+    """Returns the code of every region, in the module's order, and the problems of its generation.
 
     If a backend fails, its region's ops go to the next backends in the order of preference. Ops
     that no backend takes are inlined into the callers.
@@ -64,8 +55,7 @@ def generate_regions(
             problems += failed.values()
             hand_on(module, failed, context, later)
             module.verify()
-    in_order = (codes[region.sym_name.data] for region in region_functions(module))
-    return GeneratedRegions(tuple(in_order), tuple(problems))
+    return tuple(codes[region.sym_name.data] for region in region_functions(module)), problems
 
 
 def _problem(region: FuncOp, error: Exception) -> str:
@@ -73,8 +63,8 @@ def _problem(region: FuncOp, error: Exception) -> str:
     folder, if there is one.
     """
     symbol = region.sym_name.data
-    dump_text(f"{symbol}.failed.mlir", lambda: located_text(_alone(region)))
-    dump_text(f"{symbol}.failed.txt", lambda: _with_trace(error))
+    dump_text(f"{symbol}.failed.mlir", lambda: located_text(ModuleOp([region.clone()])))
+    dump_text(f"{symbol}.failed.txt", lambda: "".join(traceback.format_exception(error)))
     return f"compile_failed: {_compiler(region)} could not compile @{symbol}: {_words(error)}"
 
 
@@ -135,16 +125,6 @@ def _compiler(region: FuncOp) -> str:
     compiler = region.attributes[COMPILER]
     assert isinstance(compiler, StringAttr)
     return compiler.data
-
-
-def _alone(region: FuncOp) -> ModuleOp:
-    """Returns a module that contains only a copy of a region."""
-    return ModuleOp([region.clone()])
-
-
-def _with_trace(error: Exception) -> str:
-    """Returns an error with its traceback, for the backend's developer."""
-    return "".join(traceback.format_exception(error))
 
 
 def _words(error: Exception) -> str:
