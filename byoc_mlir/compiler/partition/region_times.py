@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -17,6 +16,7 @@ from byoc_mlir.compiler.cache.fingerprint import digest
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.dialects.byoc import TIMES, WEIGHT_GROWTH, region_compiler
 from byoc_mlir.limits import check_time
+from byoc_mlir.lowering.region_calls import region_functions
 from byoc_mlir.runtime.instance import Instance, instance_of
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import RegionTimes
@@ -97,18 +97,21 @@ def measured_times(region: FuncOp, compile_part: Compile) -> RegionTimes:
     """Measures the latency of a region on its backend and on the host, as the shortest of several
     runs.
     """
-    programs = compile_part(_alone(region)), compile_part(_alone_on_host(region))
+    alone, on_host = _alone(region), _alone(region)
+    inline_regions(on_host, region_functions(on_host))
+    programs = compile_part(alone), compile_part(on_host)
     backend, host = (1e3 * seconds for seconds in _shortest(*programs))
     return RegionTimes(str(region_compiler(region)), "measured", backend, host)
 
 
 def _shortest(*programs: Program) -> list[float]:
-    """Returns the shortest run of each program in milliseconds.
+    """Returns the shortest run of each program in seconds.
 
     Runs of the programs are interleaved, so that load affects all of them.
     """
     instances = [instance_of(program) for program in programs]
-    inputs = [_random(spec) for spec in programs[0].inputs]
+    generator = np.random.default_rng(0)
+    inputs = [random_values(spec, generator) for spec in programs[0].inputs]
     try:
         return _shortest_runs(instances, inputs)
     finally:
@@ -131,9 +134,8 @@ def _shortest_runs(instances: list[Instance], inputs: list[Array]) -> list[float
     return shortest
 
 
-def _random(spec: TensorInfo) -> np.ndarray[Any, np.dtype[Any]]:
+def random_values(spec: TensorInfo, generator: np.random.Generator) -> Array:
     """Returns random positive values, which cause no overflows or denormal results."""
-    generator = np.random.default_rng(0)
     if spec.dtype.kind in "iub":
         return generator.integers(0, 2, spec.static_shape).astype(spec.dtype)
     return generator.uniform(0.5, 1.5, spec.static_shape).astype(spec.dtype)
@@ -141,17 +143,6 @@ def _random(spec: TensorInfo) -> np.ndarray[Any, np.dtype[Any]]:
 
 def _alone(region: FuncOp) -> ModuleOp:
     """Returns a model that consists of one region; equal regions give equal models."""
-    return _with_region(region)[0]
-
-
-def _alone_on_host(region: FuncOp) -> ModuleOp:
-    """Returns a model that consists of one region, whose ops the host runs."""
-    module, function = _with_region(region)
-    inline_regions(module, [function])
-    return module
-
-
-def _with_region(region: FuncOp) -> tuple[ModuleOp, FuncOp]:
     function = region.clone()
     for op in function.walk():
         arguments = (
@@ -167,4 +158,4 @@ def _with_region(region: FuncOp) -> tuple[ModuleOp, FuncOp]:
     block = main.body.block
     call = CallOp(_NAME, block.args, type_.outputs.data)
     block.add_ops([call, ReturnOp(*call.results)])
-    return ModuleOp([main, function]), function
+    return ModuleOp([main, function])

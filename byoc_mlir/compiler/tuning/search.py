@@ -19,11 +19,11 @@ import numpy as np
 
 from byoc_mlir.calibration import measuring
 from byoc_mlir.compiler.execution.model import compile_model
+from byoc_mlir.compiler.partition.region_times import random_values
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.kernels.tuned import Question, Trial, trying
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.profile import ProfileRow
-from byoc_mlir.tensors import TensorInfo
 
 Choices: TypeAlias = Mapping[str, str]
 """Name of a way, by problem."""
@@ -179,7 +179,9 @@ class Search:
         if not before.executable.node.is_complete:
             reason = "it has symbolic dimensions (give sizes), or runs in several pieces"
             return SearchResult(before, before, 1, 1.0, reason)
-        self._inputs = _inputs_for(before.executable.inputs)
+        generator = np.random.default_rng(0)
+        inputs = before.executable.inputs
+        self._inputs = {info.name: random_values(info, generator) for info in inputs}
         algorithms = self._improved(before, lambda question: not question.is_of_schedule)
         schedules = self._improved(algorithms, lambda question: question.is_of_schedule)
         count = len({id(one) for one in self._built.values()})
@@ -299,16 +301,3 @@ def _seconds(
     for _ in range(runs):
         run(inputs)
     return time.process_time() - start
-
-
-def _inputs_for(inputs: Sequence[TensorInfo]) -> dict[str, Any]:
-    """Returns random inputs of fixed shapes, whose values do not slow the model down."""
-    generator = np.random.default_rng(0)
-    made: dict[str, Any] = {}
-    for info in inputs:
-        shape = [size for size in info.shape if isinstance(size, int)]
-        if info.dtype.kind in "iub":
-            made[info.name] = generator.integers(0, 2, shape).astype(info.dtype)
-        else:
-            made[info.name] = generator.uniform(0.5, 1.5, shape).astype(info.dtype)
-    return made

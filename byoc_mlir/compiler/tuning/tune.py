@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from byoc_mlir.boundary import check_argument
@@ -71,15 +70,10 @@ def tune_model(request: Request, seconds: float) -> Tuning:
 
 def _kernels(found: SearchResult) -> list[TunedKernel]:
     """Returns the problems whose way changed, largest gain first."""
-    before, after = found.before, found.after
+    before, after, taken = found.before, found.after, found.before.taken
     kernels = [
         TunedKernel(problem, was, choice, before.of_problem(problem), after.of_problem(problem))
         for problem, choice in found.choices.items()
-        if (was := _taken(before.taken, problem, choice)) != choice
+        if (was := taken.get(problem, choice)) != choice
     ]
     return sorted(kernels, key=lambda one: one.milliseconds_after - one.milliseconds_before)
-
-
-def _taken(taken: Mapping[str, str], problem: str, choice: str) -> str:
-    """Returns the way that tuning chose for a problem, or `choice` if it chose none."""
-    return taken.get(problem, choice)
