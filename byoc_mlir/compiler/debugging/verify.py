@@ -59,7 +59,7 @@ class Reducer:
         nodes = self._part(nodes, [tensor]).nodes
         if not nodes or not self._differs(nodes, tensor):
             return None
-        last = _first(len(nodes), lambda at: self._differs_up_to(nodes, at))
+        last = _first(len(nodes), lambda at: self._differing(nodes[: at + 1]) is not None)
         nodes = nodes[: last + 1]
         tensor = self._differing(nodes) or tensor
         start = (
@@ -91,9 +91,6 @@ class Reducer:
             {tensor: comparer.values[tensor]},
         )
 
-    def _differs_up_to(self, nodes: Nodes, at: int) -> bool:
-        return self._differing(nodes[: at + 1]) is not None
-
     def _differing(self, nodes: Nodes) -> str | None:
         """Returns an output of the last node that differs from the oracle's value, or `None`."""
         names = [name for name in nodes[-1].output if name in self._comparer.values]
@@ -107,8 +104,12 @@ class Reducer:
         empty if it fails.
         """
         part = self._part(nodes, names)
+        request = replace(self._request, model=part.model)
+        if self._is_on_host(part):  # as in the model
+            request = replace(request, targets=(), backend_options={})
         try:
-            found = run_part(part, self._placed(part))
+            with compile_model(request) as executable:
+                found = executable.run(part.inputs)
         except ByocError:  # a part may be what the model is not: then it is not the one
             return ()
         return self._comparer.compared(found, names)
@@ -116,25 +117,11 @@ class Reducer:
     def _part(self, nodes: Nodes, names: Sequence[str]) -> ExtractedPart:
         return self._comparer.whole.part(nodes, names, self._comparer.values, self._symbols)
 
-    def _placed(self, part: ExtractedPart) -> Request:
-        """Returns the request for a part: if the host ran the part in the model, only the host may
-        run it.
-        """
-        if self._is_on_host(part):
-            return replace(self._request, targets=(), backend_options={})
-        return self._request
-
     def _is_on_host(self, part: ExtractedPart) -> bool:
         """True if no backend runs any op of the part, including ops in subgraphs."""
         rows = [self._comparer.row(node.name) for node in part.nodes]
         graphs = [graph for node in part.nodes for graph in subgraphs(node)]
         return not graphs and all(row is not None and is_all_on_host(row) for row in rows)
-
-
-def run_part(part: ExtractedPart, request: Request) -> dict[str, Any]:
-    """Compiles a part as a request specifies, and runs it."""
-    with compile_model(replace(request, model=part.model)) as executable:
-        return executable.run(part.inputs)
 
 
 def _first(count: int, fails: Callable[[int], bool]) -> int:
@@ -226,7 +213,8 @@ class _PartSearch:
         first = min(wrong, key=lambda one: order.get(one.tensor, len(order)))
         nodes = self._segment(first.tensor)
         rows, part = (), None
-        for symbols in self._ways():
+        symbolic = self._whole.symbols(self._inputs)
+        for symbols in ({}, symbolic) if symbolic else ({},):
             reducer = Reducer(self._comparer, self._request, symbols)
             rows = reducer.node_by_node(nodes)
             part = self._smallest(reducer, nodes, rows, first.tensor)
@@ -277,11 +265,6 @@ class _PartSearch:
         here = (places.get(node.name, "host"), *TRANSPARENT)
         before = [node for node in self._whole.before(tensor) if places[node.name] in here]
         return needed_nodes(before, [tensor])
-
-    def _ways(self) -> list[Mapping[int, str]]:
-        """Returns the sets of symbolic sizes to try for parts: first none, then the model's."""
-        symbols = self._whole.symbols(self._inputs)
-        return [{}, symbols] if symbols else [{}]
 
     def _smallest(
         self,
