@@ -67,7 +67,8 @@ class StagedParts:
         for number, program in enumerate(self.programs):
             inner = folder / f"program_{number}"
             inner.mkdir()
-            program.write_object(inner, list(program.symbols.values()))
+            kept = list(program.symbols.values())
+            write_object(self.tools, inner, program.write_sources(inner), kept)
             objects.append(f"{inner.name}/model.o")
         symbols = {constant_symbol(n): array for n, array in enumerate(self.tables.constants)}
         write_weights(folder, symbols, [])

@@ -77,15 +77,6 @@ class ProgramParts:
             copy_own(file, folder)
         return [*_SOURCES, *objects]
 
-    def write_object(self, folder: Path, kept: Sequence[str]) -> Path:
-        """Writes one object file.
-
-        Args:
-            kept: symbols that stay global, as shell patterns.
-        """
-        files = self.write_sources(folder)
-        return write_object(self.tools, folder, files, kept)
-
 
 def write_object(tools: Toolchain, folder: Path, files: Sequence[str], kept: Sequence[str]) -> Path:
     """Links sources and objects in a folder into one object file.

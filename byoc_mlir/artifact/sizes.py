@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from byoc_mlir.dims import GREATEST_SIZE, Size, SizeFunction, Symbol, SymbolInfo, parse_size
+from byoc_mlir.dims import GREATEST_SIZE, Size, Symbol, SymbolInfo, parse_size
 from byoc_mlir.dims.dim import Atom, Monomial, terms_of
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
@@ -62,13 +62,9 @@ def _term(monomial: Monomial, factor: int, names: Mapping[str, str]) -> str:
 def _atom(atom: Atom, names: Mapping[str, str]) -> str:
     if isinstance(atom, Symbol):
         return names[atom.name]
-    return _called(atom, names)
-
-
-def _called(call: SizeFunction, names: Mapping[str, str]) -> str:
-    first, *others = (c_expression(argument, names) for argument in call.arguments)
+    first, *others = (c_expression(argument, names) for argument in atom.arguments)
     for other in others:
-        first = f"{_FUNCTIONS[call.kind]}({first}, {other})"
+        first = f"{_FUNCTIONS[atom.kind]}({first}, {other})"
     return first
 
 

@@ -4,7 +4,7 @@ numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,7 +84,7 @@ class StageTables:
                 f"#define C_NAME(function) {name}_##function",
                 *parts,
                 *contents,
-                c_array("part *const", "parts", [f"&{part_symbol(n)}" for n in _up_to(parts)]),
+                c_array("part *const", "parts", [f"&{part_symbol(n)}" for n in range(len(parts))]),
                 c_array("int", "ranks", map(str, ranks)),
                 c_array("int", "item_bytes", [str(one.dtype.itemsize) for one in self._values]),
                 *self._inputs(),
@@ -107,7 +107,7 @@ class StageTables:
                 for size in info.shape
             ]
             yield c_array("int64_t", f"input_{number}", sizes)
-        names = [f"input_{number}" for number in _up_to(self.plan.inputs)]
+        names = [f"input_{number}" for number in range(len(self.plan.inputs))]
         yield c_array("int64_t *const", "input_sizes", names)
 
     def _constant_table(self) -> Iterator[str]:
@@ -283,7 +283,3 @@ def _row(
     counts = [str(count) for _, count in tables]
     arrays = [array for array, _ in tables]
     return f"{{{', '.join([quoted(name), program, loop, *counts, str(hidden), *arrays])}}}"
-
-
-def _up_to(items: Sequence[object]) -> range:
-    return range(len(items))

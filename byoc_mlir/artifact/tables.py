@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from byoc_mlir.abi import ARENA_ALIGNMENT, FOUND_SLOT, REGION_SHIFT, RUNTIME_FUNCTIONS, SLOT_BYTES
 from byoc_mlir.artifact.header import ERROR_CODES
-from byoc_mlir.artifact.interface import Interface, c_type
+from byoc_mlir.artifact.interface import Interface
 from byoc_mlir.artifact.sizes import greatest_size, size_functions
 from byoc_mlir.runtime.files.serialise import array_bytes
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary, ValueCheck
@@ -145,8 +145,7 @@ def _parameters(interface: Interface) -> dict[str, int | str]:
     """Returns the macros for the parameters of the model's C functions."""
     tensors, inputs = interface.tensors, len(interface.program.inputs)
     declared = [
-        f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec.dtype)} *tensor_{index}"
-        for index, tensor in enumerate(tensors)
+        replace(tensor, name=f"tensor_{index}").declaration for index, tensor in enumerate(tensors)
     ]
     named = [f"tensor_{index}" for index in range(len(tensors))]
     sizes = [f"size_{index}" for index in range(len(interface.sizes))]
