@@ -118,35 +118,22 @@ def accept_anything(name: str, value: Any) -> Any:
 
 def accept_backend_options(name: str, value: Any) -> dict[str, dict[str, Setting]]:
     """Accepts a mapping from names of backends to their options."""
-    given = {} if value is None else value
-    if not _is_mapping(given, lambda options: isinstance(options, Mapping)):
-        raise ByocError(
-            f"{name} is {value!r}, accepted is a dictionary of dictionaries, as"
-            " {'dnnl': {'winograd': False}}"
-        )
+    accepted = "a dictionary of dictionaries, as {'dnnl': {'winograd': False}}"
+    given = _mapping(name, value, lambda options: isinstance(options, Mapping), accepted)
     return {backend: dict(options) for backend, options in given.items()}
 
 
 def accept_resident(name: str, value: Any) -> dict[str, str]:
     """Accepts a mapping from names of inputs and outputs to devices."""
-    given = {} if value is None else value
-    if not _is_mapping(given, lambda device: isinstance(device, str)):
-        raise ByocError(
-            f"{name} is {value!r}, accepted is a dictionary from names of inputs and outputs to"
-            " devices, as {'x': 'npu'}"
-        )
+    accepted = "a dictionary from names of inputs and outputs to devices, as {'x': 'npu'}"
+    given = _mapping(name, value, lambda device: isinstance(device, str), accepted)
     return dict(sorted(given.items()))
 
 
 def accept_sizes(name: str, value: Any) -> dict[str, int]:
     """Accepts a mapping from names of dimensions to numbers."""
-    given = {} if value is None else value
-    if not _is_mapping(given, lambda size: isinstance(size, int) and size >= 0):
-        raise ByocError(
-            f"{name} is {value!r}, accepted is a dictionary from names of dimensions to numbers,"
-            " 0 and more, as {'batch': 8}"
-        )
-    return dict(given)
+    accepted = "a dictionary from names of dimensions to numbers, 0 and more, as {'batch': 8}"
+    return _mapping(name, value, lambda size: isinstance(size, int) and size >= 0, accepted)
 
 
 def accept_cache(name: str, value: Any) -> Folder:
@@ -191,8 +178,14 @@ def _is_texts(values: object) -> bool:
     )
 
 
-def _is_mapping(values: object, is_value: Callable[[Any], bool]) -> bool:
-    return isinstance(values, Mapping) and all(
-        isinstance(name, str) and is_value(value)
-        for name, value in cast(Mapping[object, object], values).items()
-    )
+def _mapping(
+    name: str, value: Any, is_value: Callable[[Any], bool], accepted: str
+) -> dict[str, Any]:
+    """Returns a mapping from names to values as a dictionary; None stands for an empty one."""
+    given = {} if value is None else value
+    if not isinstance(given, Mapping) or not all(
+        isinstance(key, str) and is_value(one)
+        for key, one in cast(Mapping[object, object], given).items()
+    ):
+        raise ByocError(f"{name} is {value!r}, accepted is {accepted}")
+    return dict(cast(Mapping[str, Any], given))
