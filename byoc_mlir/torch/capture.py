@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from byoc_mlir.errors import ByocError, NodeProblem, UnsupportedModelError
-from byoc_mlir.torch.places import place_of_error, place_of_node
+from byoc_mlir.torch.places import node_problem, place_of_error
 from byoc_mlir.torch.repairs import arguments_of, check_forms, repairs
 from byoc_mlir.torch.results import Results, split_results
 from byoc_mlir.torch.tensors import pytorch
@@ -133,12 +133,8 @@ def _random_nodes(program: Any) -> Iterator[NodeProblem]:
     for node in program.graph.nodes:
         is_seeded = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
         if is_seeded and not any(arguments_of(node).get(name) == 0 for name in _NO_CHANCE):
-            yield NodeProblem(
-                place_of_node(node),
-                str(node.target),
-                "",
-                "it draws random numbers; for dropout, call module.eval()",
-            )
+            reason = "it draws random numbers; for dropout, call module.eval()"
+            yield node_problem(node, reason)
 
 
 _NO_CHANCE = ("dropout_p", "dropout", "train")

@@ -16,7 +16,7 @@ from byoc_mlir.extras import import_extra
 from byoc_mlir.frontend.files.in_memory import ModelInMemory, borrowed
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.torch.capture import check_effects
-from byoc_mlir.torch.places import place_of_node
+from byoc_mlir.torch.places import causes_of, place_of_node
 from byoc_mlir.torch.tensors import EXTRA, array_of, pytorch
 
 _LEAST_BYTES = 1024
@@ -119,24 +119,12 @@ def _array(tensor: Any, name: str) -> Array:
 def _refused(program: Any, error: Exception) -> UnsupportedModelError:
     """Returns the error for an operation that ONNX does not have, with the line of the user's
     code."""
-    target = _target(error)
-    places = _places(program)
-    cause: BaseException = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    reason = f"PyTorch has no form of it in ONNX: {str(cause).splitlines()[0]}"
-    return UnsupportedModelError(
-        [NodeProblem(places.get(target, "the module"), target, "", reason)]
-    )
-
-
-def _target(error: BaseException | None) -> str:
-    while error is not None:
-        found = _TARGET.search(str(error))
-        if found:
-            return found["target"]
-        error = error.__cause__
-    return "an operation"
+    causes = [str(cause) for cause in causes_of(error)]
+    found = next(filter(None, map(_TARGET.search, causes)), None)
+    target = found["target"] if found else "an operation"
+    place = _places(program).get(target, "the module")
+    reason = f"PyTorch has no form of it in ONNX: {causes[-1].splitlines()[0]}"
+    return UnsupportedModelError([NodeProblem(place, target, "", reason)])
 
 
 def _places(program: Any) -> Mapping[str, str]:

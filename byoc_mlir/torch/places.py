@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from byoc_mlir.errors import NodeProblem
 from byoc_mlir.torch.tensors import pytorch
 
 _FRAME = re.compile(r'File "(?P<file>.+?)", line (?P<line>\d+)')
@@ -22,17 +23,23 @@ def place_of_node(node: Any) -> str:
     return _last_of_user(found) or node.name
 
 
+def node_problem(node: Any, reason: str) -> NodeProblem:
+    """Returns the reason why a graph's node is refused, with its location."""
+    return NodeProblem(place_of_node(node), str(node.target), "", reason)
+
+
 def place_of_error(error: BaseException) -> str:
     """Returns the innermost line of the user's code that raised an error; empty if there is
     none."""
     return _last_of_user(
         (frame.filename, str(frame.lineno))
-        for cause in _causes(error)
+        for cause in causes_of(error)
         for frame in traceback.extract_tb(cause.__traceback__)
     ) or _last_of_user(_FRAME.findall(str(error)))
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields an error, then its cause, and so on."""
     while error is not None:
         yield error
         error = error.__cause__

@@ -23,7 +23,7 @@ from byoc_mlir.torch import (
     special_functions,
 )
 from byoc_mlir.torch.elementwise import as_tensor, operands
-from byoc_mlir.torch.places import place_of_node
+from byoc_mlir.torch.places import node_problem
 from byoc_mlir.torch.tensors import pytorch
 
 _SPACED = ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
@@ -117,19 +117,15 @@ def check_forms(program: Any) -> Iterator[NodeProblem]:
         name = getattr(node.target, "_opname", "")
         others = [one for one in node.users if one.target is operator.getitem and one.args[1]]
         if "_attention" in name and any(one.users for one in others):
-            yield _problem(node, "PyTorch's exporter has no values for its other results")
+            yield node_problem(node, "PyTorch's exporter has no values for its other results")
         if name == "allclose" and arguments_of(node)["equal_nan"]:
-            yield _problem(node, "PyTorch's exporter drops its argument equal_nan")
+            yield node_problem(node, "PyTorch's exporter drops its argument equal_nan")
         if name in ("special_erfcx", "special_log_ndtr"):
-            yield _problem(node, "PyTorch's exporter has a form of it that is not exact")
+            yield node_problem(node, "PyTorch's exporter has a form of it that is not exact")
         if "max_unpool" in name and _has_channels_last(node.args[0].meta["val"]):
-            yield _problem(node, "PyTorch's exporter does not know the strides of its result")
+            yield node_problem(node, "PyTorch's exporter does not know the strides of its result")
         if name.endswith("_aa") and node.args[2]:
-            yield _problem(node, "PyTorch's exporter does not align corners with antialiasing")
-
-
-def _problem(node: Any, reason: str) -> NodeProblem:
-    return NodeProblem(place_of_node(node), str(node.target), "", reason)
+            yield node_problem(node, "PyTorch's exporter does not align corners with antialiasing")
 
 
 def _has_channels_last(x: Any) -> bool:

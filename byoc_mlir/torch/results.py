@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from byoc_mlir.errors import NodeProblem, UnsupportedModelError
-from byoc_mlir.torch.places import place_of_node
+from byoc_mlir.errors import UnsupportedModelError
+from byoc_mlir.torch.places import node_problem
 from byoc_mlir.torch.tensors import pytorch
 
 
@@ -235,4 +235,4 @@ def _layout(value: Any) -> tuple[list[int], list[int]]:
 
 
 def _refused(node: Any, reason: str) -> UnsupportedModelError:
-    return UnsupportedModelError([NodeProblem(place_of_node(node), str(node.target), "", reason)])
+    return UnsupportedModelError([node_problem(node, reason)])
