@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from byoc_mlir.backends import backend_names, get_backend, load_backend_module
+from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.boundary import boundary
 from byoc_mlir.calibration import using
 from byoc_mlir.compiler.calibration import calibration_of
@@ -42,6 +42,7 @@ from byoc_mlir.frontend.files.mlir_file import (
 )
 from byoc_mlir.limits import limited
 from byoc_mlir.names import meant, printable_document, printable_lines
+from byoc_mlir.runtime.report import Report
 from byoc_mlir.tools.commands import common
 from byoc_mlir.tools.diagnostics import Diagnostic, differences, expected_in
 from byoc_mlir.tools.options import add_option_argument, limits_of
@@ -63,13 +64,7 @@ class ByocOptMain(xDSLOptMain):
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
-        arg_parser.add_argument(
-            "--backend",
-            action="append",
-            default=[],
-            metavar="FILE.py|package.module",
-            help="load a module that registers backends or passes; may be given several times",
-        )
+        common.add_backend_argument(arg_parser)
         arg_parser.add_argument(
             "--explain",
             action="store_true",
@@ -129,8 +124,7 @@ class ByocOptMain(xDSLOptMain):
         self.available_frontends["onnx"] = parse_onnx
 
     def setup_pipeline(self) -> None:
-        for spec in self.args.backend:
-            load_backend_module(spec)
+        common.load_backends(self.args)
         for backend in map(get_backend, backend_names()):
             for dialect in backend.dialects():
                 self.ctx.load_dialect(dialect)
@@ -180,9 +174,9 @@ class ByocOptMain(xDSLOptMain):
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         if self.args.explain:
-            from byoc_mlir.tools.explain import placement_table
+            from byoc_mlir.compiler.partition.report import report_rows  # few calls need it
 
-            return placement_table(prog, self._nodes)
+            return f"{Report(tuple(report_rows(prog, self._nodes)))}\n"
         if self.args.output_file is not None:
             save_weights(prog, Path(self.args.output_file).with_suffix(STORE_SUFFIX))
         if self.args.print_op_generic:
@@ -216,12 +210,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     try:
         with boundary("byoc-opt"):
-            tool = _tool(args)
-    except ByocError as error:
-        return _fail(error)
-    try:
-        with boundary("byoc-opt"):
-            _run(tool)
+            _run(_tool(args))
     except ByocError as error:
         return _fail(error)
     return 0

@@ -52,6 +52,11 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the model and for the options of `compile`."""
     add_model_argument(parser)
     add_option_arguments(parser)
+    add_backend_argument(parser)
+
+
+def add_backend_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for modules with backends, which `load_backends` reads."""
     parser.add_argument(
         "--backend",
         action="append",
@@ -71,7 +76,7 @@ def compile_model(
     load: bool = True,
 ) -> Executable:
     """Compiles the model that the arguments name; the other parameters are `compile`'s."""
-    _load_backends(args)
+    load_backends(args)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", DeprecationWarning)  # for who wrote a pass, as in Python
@@ -89,11 +94,12 @@ def compile_model(
 
 def request_of(args: argparse.Namespace) -> Request:
     """Returns the checked request of the arguments, for commands that do more than compile."""
-    _load_backends(args)
+    load_backends(args)
     return Request(find_model(args.model), **options_of(args)).checked()
 
 
-def _load_backends(args: argparse.Namespace) -> None:
+def load_backends(args: argparse.Namespace) -> None:
+    """Loads the modules with backends that the arguments name."""
     for spec in args.backend:
         load_backend_module(spec)
 
