@@ -46,15 +46,6 @@ class Details:
     calls: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     """Functions that compute a node."""
 
-    def document(self) -> dict[str, object]:
-        """Returns the details as JSON."""
-        return {
-            "nodes": dict(self.nodes),
-            "regions": dict(self.regions),
-            "functions": dict(self.functions),
-            "calls": dict(self.calls),
-        }
-
     def cut(self, most_lines: int) -> Details:
         """Returns the details with texts cut to a number of lines."""
         return Details(

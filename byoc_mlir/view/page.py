@@ -7,7 +7,7 @@ import gzip
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -84,8 +84,7 @@ def _inside_script(text: str) -> str:
 
 def _packed(details: Details) -> str:
     def compressed(found: Details) -> bytes:
-        document: Mapping[str, object] = found.document()
-        return gzip.compress(json.dumps(document).encode(), mtime=0)
+        return gzip.compress(json.dumps(vars(found)).encode(), mtime=0)
 
     return base64.b64encode(fitted(details, compressed, MOST_PACKED_BYTES)).decode()
 

@@ -81,7 +81,7 @@ def test_long_texts_are_cut() -> None:
     details = Details(functions={"long": text, "short": "1\n2"})
 
     def packed(found: Details) -> bytes:
-        return json.dumps(found.document()).encode()
+        return json.dumps(vars(found)).encode()
 
     document = json.loads(fitted(details, packed, 1000))
     assert document["functions"]["short"] == "1\n2"
