@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-import byoc_mlir
 from byoc_mlir.backends import Backend, Rule, get_backends, register_backend
 from byoc_mlir.backends.op_names import unknown_ops
 from byoc_mlir.compiler.partition.backend_passes import run_module_passes
@@ -35,7 +34,7 @@ from byoc_mlir.testing.conformance.report import (
     Outcome,
     Status,
 )
-from byoc_mlir.testing.conformance.runner import Finding, joined, run_cases
+from byoc_mlir.testing.conformance.runner import Finding, WrongError, compiled, joined, run_cases
 from byoc_mlir.testing.conformance.saved import save_case
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import random_inputs
@@ -103,17 +102,13 @@ def run_conformance(
     for name, model in networks.items():
         try:
             coverage.append(kit.coverage(name, model))
-        except (ByocError, _WrongPlacementError) as error:
+        except (ByocError, WrongError) as error:
             outcomes.append(Outcome(name, "network", "failed", str(error)))
         else:
             if coverage[-1].error > accepted:
                 wrong = f"largest error {coverage[-1].error:.1e}, accepted is {accepted:.1e}"
                 outcomes.append(Outcome(name, "network", "failed", wrong))
     return ConformanceReport(target, tuple(outcomes), tuple(coverage), frozenset(known_untested))
-
-
-class _WrongPlacementError(Exception):
-    """Error of a case whose placement is not as required."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +186,7 @@ class _Kit:
         try:
             rows = placements(self._partitioned(case.module.clone()))
             status, detail = self._judge(case, rows, rule)
-        except _WrongPlacementError as error:
+        except WrongError as error:
             return self._failed(case, str(error))
         except Exception as error:  # whatever a backend raises is a failure to report
             return self._failed(case, f"{type(error).__name__}: {error}")
@@ -218,7 +213,7 @@ class _Kit:
         """Returns the status of a case with correct results, and its detail.
 
         Raises:
-            _WrongPlacementError: the placement contradicts the rule.
+            WrongError: the placement contradicts the rule.
         """
         if rule is None:
             composites = {row.composite for row in rows}
@@ -235,9 +230,7 @@ class _Kit:
         said = rule(op)
         if not said:
             what = "accepts it" if said is None else "refuses it without a reason"
-            raise _WrongPlacementError(
-                f"the rule {what}, and it stayed on the host: {mine[0].reason}"
-            )
+            raise WrongError(f"the rule {what}, and it stayed on the host: {mine[0].reason}")
         return "refused", said
 
     def _partitioned(self, module: ModuleOp) -> ModuleOp:
@@ -246,7 +239,7 @@ class _Kit:
         with ir_boundary("verifying"):
             module.verify()
         for problem in run_module_passes(context, module, [self._backend], "allow"):
-            raise _WrongPlacementError(problem)
+            raise WrongError(problem)
         PartitionFor((self._target,)).apply(context, module)
         return module
 
@@ -254,11 +247,7 @@ class _Kit:
         self, reference: ModuleOp, model: ModelSource, inputs: Mapping[str, Array]
     ) -> float:
         wanted = expected(main_function(reference), list(inputs.values()))
-        compiled = byoc_mlir.compile(model, (self._target,), fallback="allow", cache=False)
-        with compiled as executable:
-            for warning in executable.report().warnings:
-                if "failed" in warning:
-                    raise _WrongPlacementError(warning)
+        with compiled(model, self._target) as executable:
             outputs = executable.run(inputs)
         pairs = zip(outputs.values(), wanted, strict=True)
         return max((error_of(got, want) for got, want in pairs), default=0.0)

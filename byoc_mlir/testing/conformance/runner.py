@@ -8,8 +8,9 @@ again, and in two threads at once. Inputs lie between guard elements, and must n
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
 import byoc_mlir
-from byoc_mlir.compiler.source import main_function
+from byoc_mlir.compiler.source import ModelSource, main_function
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.runtime import Executable
 from byoc_mlir.testing.conformance.accuracy import accepted_error, error_of, expected
@@ -61,10 +62,8 @@ def run_cases(target: str, cases: Sequence[Case], least: float = 0.0) -> list[Fi
         findings = _run_together(target, cases, least)
     except Exception as error:  # whatever a backend raises is a failure to report
         if len(cases) == 1:
-            said = (
-                str(error) if isinstance(error, _WrongError) else f"{type(error).__name__}: {error}"
-            )
-            return [Finding(problem=said)]
+            name = "" if isinstance(error, WrongError) else f"{type(error).__name__}: "
+            return [Finding(problem=f"{name}{error}")]
         middle = len(cases) // 2
         halves = cases[:middle], cases[middle:]
         return [finding for half in halves for finding in run_cases(target, half, least)]
@@ -78,8 +77,22 @@ def run_cases(target: str, cases: Sequence[Case], least: float = 0.0) -> list[Fi
     return findings
 
 
-class _WrongError(Exception):
-    """Error of a model that did not compile as required, or of a run that changed its inputs."""
+class WrongError(Exception):
+    """Error of a model that was not placed or compiled as required."""
+
+
+@contextmanager
+def compiled(model: ModelSource, target: str) -> Generator[Executable]:
+    """Compiles a model for a backend.
+
+    Raises:
+        WrongError: the backend failed, and something else took its part.
+    """
+    with byoc_mlir.compile(model, (target,), fallback="allow", cache=False) as executable:
+        for warning in executable.report().warnings:
+            if "failed" in warning:
+                raise WrongError(warning)
+        yield executable
 
 
 @dataclass(frozen=True)
@@ -103,11 +116,7 @@ def _run_together(target: str, cases: Sequence[Case], least: float) -> list[Find
         _Feed.of(functions, inputs) for inputs in (given, _others(given, 1), _others(given, 2))
     )
     findings = [Finding(accepted=limit) for limit in limits]
-    compiled = byoc_mlir.compile(joined(cases).module, (target,), fallback="allow", cache=False)
-    with compiled as executable:
-        for warning in executable.report().warnings:
-            if "failed" in warning:
-                raise _WrongError(warning)
+    with compiled(joined(cases).module, target) as executable:
         runs = [
             _Run(executable, first, "with the first inputs"),
             _Run(executable, second, "with other inputs in a second run"),
