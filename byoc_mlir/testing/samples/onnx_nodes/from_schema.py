@@ -111,10 +111,6 @@ def _has(attribute: OpSchema.Attribute) -> bool:
     return attribute.default_value.name != ""
 
 
-def _axis(graph: RandomGraph, rank: int) -> int:
-    return some_axis(graph, rank)
-
-
 def _axes(graph: RandomGraph, rank: int) -> list[int] | None:
     return some_axes(graph, rank, 1) or None
 
@@ -148,7 +144,7 @@ def _one_of(*texts: str) -> _Draw:
 
 _NAMED: dict[str, _Draw] = {
     "cats_int64s": _distinct,
-    "axis": _axis,
+    "axis": some_axis,
     "axes": _axes,
     "keepdims": _flag,
     "broadcast": _flag,

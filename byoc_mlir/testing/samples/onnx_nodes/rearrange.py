@@ -11,7 +11,7 @@ from onnx import numpy_helper
 from byoc_mlir.testing.samples.onnx_nodes.choices import maybe, signed, some_axes, some_axis
 from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
 from byoc_mlir.testing.samples.onnx_nodes.recipes import recipe
-from byoc_mlir.testing.samples.onnx_nodes.tensor import RejectedError, Tensor
+from byoc_mlir.testing.samples.onnx_nodes.tensor import RejectedError
 from byoc_mlir.testing.samples.onnx_nodes.values import broadcastable, random_array
 
 
@@ -113,7 +113,7 @@ def pad(graph: RandomGraph, op_type: str) -> None:
     pads = [_pad(graph, mode, size) for size in (*sizes, *sizes)]
     value = None
     if mode == "constant" and graph.rng.random() < 0.5:
-        value = 1.5 if graph.opset < 11 else _scalar(graph, x)
+        value = 1.5 if graph.opset < 11 else graph.tensor(x.dtype, ())
     amounts = np.array(pads, np.int64)
     name = "constant_value" if graph.opset >= 11 else "value"
     named: dict[str, Any] = {name: value}
@@ -124,10 +124,6 @@ def _pad(graph: RandomGraph, mode: str, size: int) -> int:
     most = size - 1 if mode == "reflect" else 3
     least = -min(1, size // 2) if graph.rng.random() < 0.15 else 0
     return graph.rng.randint(least, max(0, min(most, 3)))
-
-
-def _scalar(graph: RandomGraph, like: Tensor) -> Tensor:
-    return graph.tensor(like.dtype, ())
 
 
 @recipe("Expand")

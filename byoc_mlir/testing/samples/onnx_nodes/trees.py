@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 from typing import Any, TypeAlias
 
@@ -103,13 +104,9 @@ class _TreeLists:
     nodes: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     weights: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
 
-    def add(self, number: int, tree: Tree) -> None:
-        """Adds a tree."""
-        self._add(number, tree, [0])
-
-    def _add(self, number: int, tree: Tree, counter: list[int]) -> int:
-        own = counter[0]
-        counter[0] += 1
+    def add(self, number: int, tree: Tree, numbers: Iterator[int]) -> int:
+        """Adds a tree, whose nodes get the next numbers; returns the number of its root."""
+        own = next(numbers)
         is_leaf = isinstance(tree, LeafWeights)
         row: dict[str, Any] = {
             "treeids": number,
@@ -125,19 +122,14 @@ class _TreeLists:
             self.nodes.setdefault(f"nodes_{name}", []).append(value)
         at = len(self.nodes["nodes_treeids"]) - 1
         if not is_leaf:
-            self.nodes["nodes_truenodeids"][at] = self._add(number, tree.yes, counter)
-            self.nodes["nodes_falsenodeids"][at] = self._add(number, tree.no, counter)
+            self.nodes["nodes_truenodeids"][at] = self.add(number, tree.yes, numbers)
+            self.nodes["nodes_falsenodeids"][at] = self.add(number, tree.no, numbers)
             return own
         for target, weight in tree.weights.items():
-            pairs = zip(
-                ("treeids", "nodeids", "ids", "weights"), (number, own, target, weight), strict=True
-            )
-            for name, value in pairs:
+            row = {"treeids": number, "nodeids": own, "ids": target, "weights": weight}
+            for name, value in row.items():
                 self.weights.setdefault(name, []).append(value)
         return own
-
-    def attributes(self, kind: str) -> dict[str, Any]:
-        return {**self.nodes, **{f"{kind}_{name}": each for name, each in self.weights.items()}}
 
 
 def listed(trees: Sequence[Tree], kind: str) -> dict[str, Any]:
@@ -146,8 +138,8 @@ def listed(trees: Sequence[Tree], kind: str) -> dict[str, Any]:
     """
     lists = _TreeLists()
     for number, tree in enumerate(trees):
-        lists.add(number, tree)
-    return lists.attributes(kind)
+        lists.add(number, tree, count())
+    return {**lists.nodes, **{f"{kind}_{name}": each for name, each in lists.weights.items()}}
 
 
 @recipe("TreeEnsembleRegressor", domain=ML)
