@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from byoc_mlir.abi import MAY_ALIAS
 from byoc_mlir.dialects import dynamic_buffers
+from byoc_mlir.lowering.to_llvm.index_math import bound
 from byoc_mlir.lowering.to_llvm.types import buffer_bytes
 
 _SAME_MEMORY = (
@@ -66,16 +67,12 @@ def extent_of(value: SSAValue) -> Extent:
 
 
 def _extent_of_place(op: dynamic_buffers.PlaceOp) -> Extent:
-    source, shift, type_ = extent_of(op.source), op.offset.owner, op.result.type
+    source, start, type_ = extent_of(op.source), bound(op.offset), op.result.type
     if not type_.has_static_shape():
         return Extent(None)
-    if not (
-        source.buffer is op.source
-        and isinstance(shift, arith.ConstantOp)
-        and isinstance(shift.value, IntegerAttr)
-    ):
+    if source.buffer is not op.source or not isinstance(start, int):
         return source
-    return Extent(source.buffer, shift.value.value.data, buffer_bytes(type_))
+    return Extent(source.buffer, start, buffer_bytes(type_))
 
 
 def _is_own_argument(value: BlockArgument) -> bool:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects import arith, llvm, memref
+from xdsl.dialects import llvm, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseIntOrFPElementsAttr,
-    IntegerAttr,
     MemRefType,
     UnitAttr,
     i1,
@@ -30,6 +29,7 @@ from byoc_mlir.dialects.dynamic_buffers import PlaceOp, ViewOp, buffer_offset
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import Index
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, integer_constant
+from byoc_mlir.lowering.to_llvm.index_math import bound
 from byoc_mlir.lowering.to_llvm.types import (
     POINTER,
     buffer_bytes,
@@ -47,33 +47,20 @@ def element_address(
     base: SSAValue, type_: MemRefType, indices: Sequence[SSAValue], emitter: Emitter
 ) -> SSAValue:
     """Emits the address of `base[indices]`, for values of the source IR."""
-    lowered = [_known_or_lowered(index, emitter) for index in indices]
-    return strided_address(
-        emitter[base], storage_type(type_.element_type), lowered, static_strides(type_), emitter
-    )
-
-
-def strided_address(
-    pointer: SSAValue,
-    element: Attribute,
-    indices: Sequence[Index],
-    strides: Sequence[int],
-    emitter: Emitter,
-) -> SSAValue:
-    """Emits the address of the element at the sum of `index * stride` over all dimensions."""
     constant = 0
     linear: SSAValue | None = None
-    for index, stride in zip(indices, strides, strict=True):
+    for index, stride in zip(map(bound, indices), static_strides(type_), strict=True):
         if isinstance(index, int):
             constant += index * stride
             continue
-        term = _scaled(index, stride, emitter)
-        linear = term if linear is None else _add(linear, term, emitter)
-    if linear is None:
-        return offset_address(pointer, element, constant, emitter)
-    if constant:
-        linear = _add(linear, emitter.constant(constant), emitter)
-    return offset_address(pointer, element, linear, emitter)
+        term = emitter[index]
+        if stride != 1:
+            term = emitter.emit(ops.multiply_no_wrap(term, emitter.constant(stride)))
+        linear = term if linear is None else emitter.emit(ops.add_no_wrap(linear, term))
+    if linear is not None and constant:
+        linear = emitter.emit(ops.add_no_wrap(linear, emitter.constant(constant)))
+    offset = constant if linear is None else linear
+    return offset_address(emitter[base], storage_type(type_.element_type), offset, emitter)
 
 
 def offset_address(
@@ -87,22 +74,6 @@ def offset_address(
     return emitter.emit(ops.offset(pointer, offset, element))
 
 
-def _known_or_lowered(index: SSAValue, emitter: Emitter) -> Index:
-    if isinstance(index.owner, arith.ConstantOp) and isinstance(index.owner.value, IntegerAttr):
-        return index.owner.value.value.data
-    return emitter[index]
-
-
-def _scaled(index: SSAValue, stride: int, emitter: Emitter) -> SSAValue:
-    if stride == 1:
-        return index
-    return emitter.emit(ops.multiply_no_wrap(index, emitter.constant(stride)))
-
-
-def _add(lhs: SSAValue, rhs: SSAValue, emitter: Emitter) -> SSAValue:
-    return emitter.emit(ops.add_no_wrap(lhs, rhs))
-
-
 _TO_READ, _NEAR, _DATA = 0, 3, 1
 """Arguments of `llvm.prefetch`: for reading, for all cache levels, data."""
 
@@ -114,8 +85,7 @@ def _load(op: memref.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
     value = emitter.emit(ops.load(address, stored))
     if stored == wanted:
         return [value]
-    zero = emitter.constant(0, i8)
-    return [emitter.emit(llvm_ext.ICmpOp(value, zero, _NOT_EQUAL))]
+    return [emitter.emit(ops.compare("ne", value, emitter.constant(0, i8)))]
 
 
 def _store(op: memref.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -127,9 +97,6 @@ def _store(op: memref.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
     nontemporal = bool(op.nontemporal.value.data)
     emitter.add(ops.store(value, address, nontemporal=nontemporal))
     return ()
-
-
-_NOT_EQUAL = IntegerAttr(llvm.ICmpPredicateFlag.NE.to_int(), 64)
 
 
 def _reinterpret_cast(op: memref.ReinterpretCastOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -187,9 +154,6 @@ def _copy(op: memref.CopyOp, emitter: Emitter) -> Sequence[SSAValue]:
     return ()
 
 
-_EQUAL = IntegerAttr(llvm.ICmpPredicateFlag("eq").to_int(), 64)
-
-
 def _copy_apart(op: host.CopyApartOp, emitter: Emitter) -> Sequence[SSAValue]:
     source_type = memref_type(op.source)
     width = byte_width(source_type.element_type)
@@ -199,7 +163,7 @@ def _copy_apart(op: host.CopyApartOp, emitter: Emitter) -> Sequence[SSAValue]:
         length = emitter.emit(llvm.MulOp(emitter[op.elements], emitter.constant(width)))
     source, target = emitter[op.source], emitter[op.destination]
     begin, other = (emitter.emit(llvm.PtrToIntOp(pointer, i64)) for pointer in (source, target))
-    is_same = emitter.emit(llvm_ext.ICmpOp(begin, other, _EQUAL))
+    is_same = emitter.emit(ops.compare("eq", begin, other))
     size = emitter.emit(llvm.SelectOp(is_same, emitter.constant(0), length))
     emitter.add(llvm_ext.MemcpyOp(target, source, size))
     return ()
