@@ -29,7 +29,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import llvm_ext, llvm_intrinsics
 from byoc_mlir.dialects.arith_ext import RemFOp
-from byoc_mlir.kernels.ops import integer_attribute
+from byoc_mlir.kernels.ops import compare, integer_attribute
 from byoc_mlir.lowering.to_llvm import floats
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings
 from byoc_mlir.lowering.to_llvm.types import convert_type
@@ -147,10 +147,10 @@ def _floordivsi(op: arith.FloorDivSIOp, emitter: Emitter) -> Sequence[SSAValue]:
     lhs, rhs = emitter[op.lhs], emitter[op.rhs]
     quotient = emitter.emit(llvm.SDivOp(lhs, rhs))
     product = emitter.emit(llvm.MulOp(quotient, rhs))
-    inexact = emitter.emit(llvm_ext.ICmpOp(product, lhs, _predicate("ne")))
+    inexact = emitter.emit(compare("ne", product, lhs))
     signs = emitter.emit(llvm.XOrOp(lhs, rhs))
-    zero = emitter.constant(0, _integer(lhs))
-    signs_differ = emitter.emit(llvm_ext.ICmpOp(signs, zero, _predicate("slt")))
+    zero = emitter.constant(0, _integer(lhs.type))
+    signs_differ = emitter.emit(compare("slt", signs, zero))
     correction = emitter.emit(llvm.AndOp(inexact, signs_differ))
     step = emitter.emit(llvm.ZExtOp(correction, quotient.type))
     return [emitter.emit(llvm.SubOp(quotient, step))]
@@ -206,28 +206,19 @@ def _select(op: arith.SelectOp, emitter: Emitter) -> Sequence[SSAValue]:
     return [emitter.emit(llvm.SelectOp(emitter[op.cond], emitter[op.lhs], emitter[op.rhs]))]
 
 
-def _bitcast(op: arith.BitcastOp, emitter: Emitter) -> Sequence[SSAValue]:
-    value, target = emitter[op.input], convert_type(op.result.type)
-    if value.type == target:
-        return [value]
-    return [emitter.emit(llvm.BitcastOp(value, target))]
+def bitcast(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
+    """Emits a conversion that keeps the bits, unless the lowered types are equal."""
+    value, target = emitter[op.operands[0]], convert_type(op.results[0].type)
+    return [value if value.type == target else emitter.emit(llvm.BitcastOp(value, target))]
 
 
 def _index_cast(op: arith.IndexCastOp, emitter: Emitter) -> Sequence[SSAValue]:
     value, target = emitter[op.input], convert_type(op.result.type)
-    source_width, target_width = _integer(value).width.data, _width(target)
-    if source_width == target_width:
+    if value.type == target:
         return [value]
-    cast = llvm.SExtOp if source_width < target_width else llvm.TruncOp
+    is_wider = _integer(value.type).width.data < _integer(target).width.data
+    cast = llvm.SExtOp if is_wider else llvm.TruncOp
     return [emitter.emit(cast(value, target))]
-
-
-def _integer_resize(target: type[llvm.SExtOp] | type[llvm.ZExtOp] | type[llvm.TruncOp]) -> Lowering:
-    def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
-        result_type = convert_type(op.results[0].type)
-        return [emitter.emit(target(emitter[op.operands[0]], result_type))]
-
-    return lower
 
 
 def _fptosi(op: arith.FPToSIOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -272,18 +263,9 @@ def _cast(op: UnrealizedConversionCastOp, emitter: Emitter) -> Sequence[SSAValue
     return values
 
 
-def _integer(value: SSAValue) -> IntegerType:
-    assert isinstance(value.type, IntegerType)
-    return value.type
-
-
-def _width(type_: Attribute) -> int:
+def _integer(type_: Attribute) -> IntegerType:
     assert isinstance(type_, IntegerType)
-    return type_.width.data
-
-
-def _predicate(name: str) -> IntegerAttr[IntegerType]:
-    return IntegerAttr(llvm.ICmpPredicateFlag(name).to_int(), 64)
+    return type_
 
 
 LOWERINGS: Lowerings = {
@@ -317,11 +299,11 @@ LOWERINGS: Lowerings = {
     arith.CmpiOp: _cmpi,
     arith.CmpfOp: _cmpf,
     arith.SelectOp: _select,
-    arith.BitcastOp: _bitcast,
+    arith.BitcastOp: bitcast,
     arith.IndexCastOp: _index_cast,
-    arith.ExtSIOp: _integer_resize(llvm.SExtOp),
-    arith.ExtUIOp: _integer_resize(llvm.ZExtOp),
-    arith.TruncIOp: _integer_resize(llvm.TruncOp),
+    arith.ExtSIOp: integer_op(llvm.SExtOp),
+    arith.ExtUIOp: integer_op(llvm.ZExtOp),
+    arith.TruncIOp: integer_op(llvm.TruncOp),
     arith.FPToSIOp: _fptosi,
     arith.SIToFPOp: _integer_to_float(llvm.SIToFPOp),
     arith.UIToFPOp: _integer_to_float(llvm_ext.UIToFPOp),

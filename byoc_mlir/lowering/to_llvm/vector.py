@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
-    IntegerAttr,
     IntegerType,
     VectorType,
     bf16,
@@ -31,7 +30,7 @@ from byoc_mlir.dialects import host, llvm_ext
 from byoc_mlir.dialects.x86vector import DotBF16Op
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import float_arithmetic, i32_array, shuffle, vector_type
-from byoc_mlir.lowering.to_llvm.arith import fastmath
+from byoc_mlir.lowering.to_llvm.arith import bitcast, fastmath
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, float_constant
 from byoc_mlir.lowering.to_llvm.memref import element_address, memref_type
 from byoc_mlir.lowering.to_llvm.types import byte_width, convert_type
@@ -84,38 +83,44 @@ def _splat(value: int, type_: VectorType[IntegerType]) -> llvm.ConstantOp:
     return llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)
 
 
-def _load(op: vector.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
+def _row(
+    op: vector.LoadOp | vector.StoreOp | vector.MaskedLoadOp | vector.MaskedStoreOp,
+    emitter: Emitter,
+) -> tuple[SSAValue, int]:
+    """Emits the address of the elements that an op loads or stores; returns it with its alignment.
+
+    Raises:
+        PassFailedException: the elements are not contiguous.
+    """
     type_ = memref_type(op.base)
-    _require_unit_stride(op.name, op.base)
-    address = element_address(op.base, type_, op.indices, emitter)
-    alignment = byte_width(type_.element_type)
+    strides = type_.get_strides()
+    if not strides or strides[-1] != 1 or type_.element_type == i1:
+        raise PassFailedException(
+            f"{op.name} on {type_}: the last dimension must have stride 1, and elements not be i1"
+        )
+    return element_address(op.base, type_, op.indices, emitter), byte_width(type_.element_type)
+
+
+def _load(op: vector.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
+    address, alignment = _row(op, emitter)
     return [emitter.emit(ops.load(address, convert_type(op.result.type), alignment))]
 
 
 def _store(op: vector.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
-    type_ = memref_type(op.base)
-    _require_unit_stride(op.name, op.base)
-    address = element_address(op.base, type_, op.indices, emitter)
-    alignment = byte_width(type_.element_type)
+    address, alignment = _row(op, emitter)
     emitter.add(ops.store(emitter[op.vector], address, alignment))
     return ()
 
 
 def _masked_load(op: vector.MaskedLoadOp, emitter: Emitter) -> Sequence[SSAValue]:
-    type_ = memref_type(op.base)
-    _require_unit_stride(op.name, op.base)
-    address = element_address(op.base, type_, op.indices, emitter)
+    address, alignment = _row(op, emitter)
     mask, pass_thru = emitter[op.mask], emitter[op.pass_thru]
-    alignment = byte_width(type_.element_type)
     return [emitter.emit(llvm_ext.MaskedLoadOp(address, mask, pass_thru, alignment))]
 
 
 def _masked_store(op: vector.MaskedStoreOp, emitter: Emitter) -> Sequence[SSAValue]:
-    type_ = memref_type(op.base)
-    _require_unit_stride(op.name, op.base)
-    address = element_address(op.base, type_, op.indices, emitter)
+    address, alignment = _row(op, emitter)
     value, mask = emitter[op.value_to_store], emitter[op.mask]
-    alignment = byte_width(type_.element_type)
     emitter.add(llvm.MaskedStoreOp(value, address, mask, alignment))
     return ()
 
@@ -162,11 +167,6 @@ def _shuffle(op: vector.ShuffleOp, emitter: Emitter) -> Sequence[SSAValue]:
     return [emitter.emit(llvm.ShuffleVectorOp(first, second, mask, type_))]
 
 
-def _bitcast(op: vector.BitcastOp, emitter: Emitter) -> Sequence[SSAValue]:
-    value, target = emitter[op.source], convert_type(op.result.type)
-    return [value if value.type == target else emitter.emit(llvm.BitcastOp(value, target))]
-
-
 def _reduction(op: vector.ReductionOp, emitter: Emitter) -> Sequence[SSAValue]:
     _flat(op.vector.type)
     if op.kind.data is not vector.CombiningKindFlag.ADD or op.acc is not None:
@@ -185,8 +185,7 @@ def _create_mask(op: vector.CreateMaskOp, emitter: Emitter) -> Sequence[SSAValue
     numbers = DenseIntOrFPElementsAttr.from_list(type_, list(range(lanes)))
     lane = emitter.emit(llvm.ConstantOp(numbers, type_))
     size = splat(emitter[op.mask_dim_sizes[0]], lanes, emitter)
-    less = IntegerAttr(llvm.ICmpPredicateFlag.SLT.to_int(), 64)
-    return [emitter.emit(llvm_ext.ICmpOp(lane, size, less))]
+    return [emitter.emit(ops.compare("slt", lane, size))]
 
 
 _PAIR_DOTS = {
@@ -252,15 +251,6 @@ def _flat(type_: Attribute) -> VectorType:
     return type_
 
 
-def _require_unit_stride(name: str, base: SSAValue) -> None:
-    type_ = memref_type(base)
-    strides = type_.get_strides()
-    if not strides or strides[-1] != 1 or type_.element_type == i1:
-        raise PassFailedException(
-            f"{name} on {type_}: the last dimension must have stride 1, and elements not be i1"
-        )
-
-
 LOWERINGS: Lowerings = {
     vector.LoadOp: _load,
     vector.StoreOp: _store,
@@ -269,7 +259,7 @@ LOWERINGS: Lowerings = {
     vector.BroadcastOp: _broadcast,
     vector.ExtractOp: _extract,
     vector.ShuffleOp: _shuffle,
-    vector.BitcastOp: _bitcast,
+    vector.BitcastOp: bitcast,
     vector.ReductionOp: _reduction,
     vector.CreateMaskOp: _create_mask,
     host.DotIntegersOp: _dot_integers,
