@@ -58,7 +58,6 @@ class _Flattener:
     def __init__(self) -> None:
         self._blocks: list[Block] = []
         self._block = Block()
-        self._source: Operation | None = None
 
     def flatten(self, region: Region) -> None:
         """Rebuilds the region, unless it has no structured control flow."""
@@ -67,27 +66,23 @@ class _Flattener:
             return
         for block in old:
             region.detach_block(block)
-            self._refill(block)
+            self._refill(block, tuple(block.ops))
         region.add_block(self._blocks)
 
-    def _refill(self, block: Block) -> None:
-        ops = tuple(block.ops)
+    def _refill(self, block: Block, ops: Sequence[Operation]) -> None:
+        """Lowers ops to `block`, and to the blocks behind it."""
         for op in ops:
             op.detach()
         self._open(block)
-        self._take(ops)
+        for op in ops:
+            self._lower(op)
 
     def _open(self, block: Block) -> None:
         self._blocks.append(block)
         self._block = block
 
-    def _take(self, ops: tuple[Operation, ...]) -> None:
-        for op in ops:
-            self._lower(op)
-
-    def _emit(self, op: Operation) -> None:
-        if self._source is not None:
-            op.location = self._source.location
+    def _emit(self, op: Operation, source: Operation) -> None:
+        op.location = source.location
         self._block.add_op(op)
 
     def _lower(self, op: Operation) -> None:
@@ -105,46 +100,39 @@ class _Flattener:
                 self._block.add_op(op)
 
     def _lower_for(self, op: scf.ForOp) -> None:
-        self._source = op
         lower, upper, step, *initial = op.operands
         header, body, exit_ = Block(arg_types=op.body.block.arg_types), Block(), Block()
-        self._emit(cf.BranchOp(header, lower, *initial))
+        self._emit(cf.BranchOp(header, lower, *initial), op)
         self._open(header)
         induction, *carried = header.args
         in_range = arith.CmpiOp(induction, upper, "slt")
-        self._emit(in_range)
-        self._emit(cf.ConditionalBranchOp(in_range, body, (), exit_, ()))
+        self._emit(in_range, op)
+        self._emit(cf.ConditionalBranchOp(in_range, body, (), exit_, ()), op)
         yielded = self._inline(op.body.block, body, header.args)
-        self._source = op
         flags = _NO_WRAP if isinstance(induction.type, IndexType) else _NO_FLAGS
         following = arith.AddiOp(induction, step, overflow=flags)
-        self._emit(following)
-        self._emit(cf.BranchOp(header, following.result, *yielded))
+        self._emit(following, op)
+        self._emit(cf.BranchOp(header, following.result, *yielded), op)
         self._finish(op, exit_, carried)
 
     def _lower_if(self, op: scf.IfOp) -> None:
-        self._source = op
         merge = Block(arg_types=op.result_types)
         branches = [region.block for region in op.regions if region.first_block is not None]
         targets = [Block() for _ in branches]
         otherwise = targets[1] if len(targets) == 2 else merge
-        self._emit(cf.ConditionalBranchOp(op.cond, targets[0], (), otherwise, ()))
+        self._emit(cf.ConditionalBranchOp(op.cond, targets[0], (), otherwise, ()), op)
         for branch, target in zip(branches, targets, strict=True):
             yielded = self._inline(branch, target, ())
-            self._source = op
-            self._emit(cf.BranchOp(merge, *yielded))
+            self._emit(cf.BranchOp(merge, *yielded), op)
         self._finish(op, merge, merge.args)
 
     def _lower_while(self, op: scf.WhileOp) -> None:
-        self._source = op
         before, after, exit_ = Block(arg_types=op.before_region.block.arg_types), Block(), Block()
-        self._emit(cf.BranchOp(before, *op.arguments))
+        self._emit(cf.BranchOp(before, *op.arguments), op)
         condition, *forwarded = self._inline(op.before_region.block, before, before.args)
-        self._source = op
-        self._emit(cf.ConditionalBranchOp(condition, after, (), exit_, ()))
+        self._emit(cf.ConditionalBranchOp(condition, after, (), exit_, ()), op)
         yielded = self._inline(op.after_region.block, after, tuple(forwarded))
-        self._source = op
-        self._emit(cf.BranchOp(before, *yielded))
+        self._emit(cf.BranchOp(before, *yielded), op)
         self._finish(op, exit_, forwarded)
 
     def _inline(
@@ -154,10 +142,7 @@ class _Flattener:
         for old, new in zip(source.args, args, strict=True):
             old.replace_all_uses_with(new)
         *ops, terminator = source.ops
-        for op in ops:
-            op.detach()
-        self._open(target)
-        self._take(tuple(ops))
+        self._refill(target, ops)
         operands = tuple(terminator.operands)
         terminator.detach()
         terminator.erase()
