@@ -67,10 +67,11 @@ def _chunk_function(
     block = Block(arg_types=[POINTER, i64, i64])
     builder = Builder(InsertPoint.at_end(block))
     data, *bounds = block.args
-    values = [
-        _unpacked(builder, data, fields, position, value.type)
-        for position, value in enumerate(captured)
-    ]
+    values: list[SSAValue] = []
+    for position, (value, stored) in enumerate(zip(captured, fields.types, strict=True)):
+        loaded = llvm.LoadOp(_field(builder, data, fields, position), stored)
+        held = builder.insert(loaded).dereferenced_value
+        values.append(_as_type(builder, held, value.type))
     begin, end = (_as_type(builder, bound, _INDEX) for bound in bounds)
     builder.insert(func.CallOp(body.sym_name.data, [begin, end, *values], []))
     builder.insert(llvm.ReturnOp())
@@ -96,19 +97,6 @@ def _field(
     builder: Builder, data: SSAValue, fields: llvm.LLVMStructType, position: int
 ) -> SSAValue:
     return builder.insert(llvm.GEPOp(data, [0, position], fields, inbounds=True)).result
-
-
-def _unpacked(
-    builder: Builder,
-    data: SSAValue,
-    fields: llvm.LLVMStructType,
-    position: int,
-    type_: Attribute,
-) -> SSAValue:
-    address = _field(builder, data, fields, position)
-    stored = fields.types.data[position]
-    value = builder.insert(llvm.LoadOp(address, stored)).dereferenced_value
-    return _as_type(builder, value, type_)
 
 
 def _lowered(builder: Builder, value: SSAValue) -> SSAValue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -104,7 +105,7 @@ def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool
     captured = _captured(loop)
     builder = Builder(InsertPoint.before(loop))
     math = IndexMath(builder)
-    total = _total(math, _Space.of(loop))
+    total: Bound = reduce(math.multiply, _Space.of(loop).sizes(math), 1)
     if total == 0:
         _erase(loop)
         return False
@@ -185,13 +186,6 @@ class _Space:
         """Emits the value of a dimension's induction variable in iteration number `position`."""
         scaled = math.multiply(position, self.step[dimension])
         return math.value(math.add(self.lower[dimension], scaled))
-
-
-def _total(math: IndexMath, space: _Space) -> Bound:
-    total: Bound = 1
-    for size in space.sizes(math):
-        total = math.multiply(total, size)
-    return total
 
 
 def _captured(loop: scf.ParallelOp) -> list[SSAValue]:
