@@ -38,12 +38,6 @@ _FLOATS: dict[type[Attribute], str] = {
     Float32Type: "float",
     Float64Type: "double",
 }
-_FLOAT_SUFFIXES: dict[type[Attribute], str] = {
-    Float16Type: "f16",
-    BFloat16Type: "bf16",
-    Float32Type: "f32",
-    Float64Type: "f64",
-}
 
 
 @cache
@@ -56,9 +50,7 @@ def type_text(type_: Attribute) -> str:
     match type_:
         case IntegerType(signedness=signedness) if signedness.data == Signedness.SIGNLESS:
             return f"i{type_.width.data}"
-        case LLVMPointerType(addr_space=IntAttr(data=0)):
-            return "ptr"
-        case LLVMPointerType(addr_space=IntAttr(data=space)):
+        case LLVMPointerType(addr_space=IntAttr(data=space)) if space:
             return f"ptr addrspace({space})"
         case LLVMPointerType():
             return "ptr"
@@ -94,8 +86,8 @@ def intrinsic_suffix(type_: Attribute) -> str:
             return "p0"
         case VectorType():
             return f"v{type_.get_shape()[0]}{intrinsic_suffix(type_.element_type)}"
-        case _ if type(type_) in _FLOAT_SUFFIXES:
-            return _FLOAT_SUFFIXES[type(type_)]
+        case _ if type(type_) in _FLOATS:
+            return str(type_)
         case _:
             raise CompilationError(f"llvm-ir: no intrinsic is overloaded on type {type_}")
 

@@ -59,6 +59,11 @@ _CASTS: Mapping[type[Operation], str] = {
     llvm_ext.FPToSIOp: "fptosi",
     llvm_ext.FPToUIOp: "fptoui",
 }
+_WITHOUT_FLAGS: Mapping[type[Operation], str] = {
+    llvm_ext.ExtractElementOp: "extractelement",
+    llvm.InsertElementOp: "insertelement",
+    llvm_ext.FreezeOp: "freeze",
+}
 _CONVENTIONS = {
     "ccc": "",
     "webkit_jscc": "webkit_jscc ",
@@ -132,8 +137,8 @@ def _select(op: llvm.SelectOp, names: FunctionNames) -> str:
     return f"select {flags}{names.typed_list([op.cond, op.lhs, op.rhs])}"
 
 
-def _freeze(op: llvm_ext.FreezeOp, names: FunctionNames) -> str:
-    return f"freeze {names.typed(op.val)}"
+def _without_flags(op: Operation, names: FunctionNames) -> str:
+    return f"{_WITHOUT_FLAGS[type(op)]} {names.typed_list(op.operands)}"
 
 
 def _load(op: llvm.LoadOp, names: FunctionNames) -> str:
@@ -205,14 +210,6 @@ def _path(op: llvm.ExtractValueOp | llvm.InsertValueOp) -> str:
     return "".join([f", {index}" for index in op.position.get_values()])
 
 
-def _extractelement(op: llvm_ext.ExtractElementOp, names: FunctionNames) -> str:
-    return f"extractelement {names.typed_list([op.vector, op.position])}"
-
-
-def _insertelement(op: llvm.InsertElementOp, names: FunctionNames) -> str:
-    return f"insertelement {names.typed_list([op.vector, op.value, op.index])}"
-
-
 def _shufflevector(op: llvm.ShuffleVectorOp, names: FunctionNames) -> str:
     lanes = [int(lane) for lane in op.mask.get_values()]
     mask = ", ".join(["i32 poison" if lane < 0 else f"i32 {lane}" for lane in lanes])
@@ -280,11 +277,11 @@ INSTRUCTIONS: Mapping[type[Operation], Writer] = {
     **dict.fromkeys(_INTEGER_BINARY, _integer_binary),
     **dict.fromkeys(_FLOAT_BINARY, _float_binary),
     **dict.fromkeys(_CASTS, _cast),
+    **dict.fromkeys(_WITHOUT_FLAGS, _without_flags),
     llvm.FNegOp: _fneg,
     llvm_ext.ICmpOp: _icmp,
     llvm.FCmpOp: _fcmp,
     llvm.SelectOp: _select,
-    llvm_ext.FreezeOp: _freeze,
     llvm.LoadOp: _load,
     llvm.StoreOp: _store,
     llvm_ext.AtomicRMWOp: _atomicrmw,
@@ -292,8 +289,6 @@ INSTRUCTIONS: Mapping[type[Operation], Writer] = {
     llvm.GEPOp: _getelementptr,
     llvm.ExtractValueOp: _extractvalue,
     llvm.InsertValueOp: _insertvalue,
-    llvm_ext.ExtractElementOp: _extractelement,
-    llvm.InsertElementOp: _insertelement,
     llvm.ShuffleVectorOp: _shufflevector,
     llvm.CallOp: _call,
     llvm.InlineAsmOp: _inline_asm,

@@ -30,6 +30,7 @@ _ON_RESULT: Sequence[type[Operation]] = (
     llvm.FPowOp,
     llvm.FCopySignOp,
     llvm.FMAOp,
+    llvm.StackSaveOp,
     llvm.VectorFMaxOp,
     llvm.VectorFMinOp,
     *(kind for kind in INTRINSICS if issubclass(kind, ElementwiseIntrinsic)),
@@ -37,6 +38,7 @@ _ON_RESULT: Sequence[type[Operation]] = (
 _ON_LAST_OPERAND: Sequence[type[Operation]] = (
     llvm.VectorReduceFAddOp,
     llvm.VectorReduceFMulOp,
+    llvm.StackRestoreOp,
     *(kind for kind in INTRINSICS if issubclass(kind, Reduction)),
 )
 _ON_ALL_OPERANDS: Sequence[type[Operation]] = (llvm_ext.MemcpyOp, llvm_ext.MemmoveOp)
@@ -68,11 +70,6 @@ def _immediate(value: Attribute) -> str:
     return f"i1 {'true' if value.value.data else 'false'}"
 
 
-def _memset(op: llvm_ext.MemsetOp, names: FunctionNames) -> str:
-    suffix = f"{intrinsic_suffix(op.dst.type)}.{intrinsic_suffix(op.len.type)}"
-    return call_text(op, f"llvm.memset.{suffix}", names)
-
-
 def _masked_load(op: llvm_ext.MaskedLoadOp, names: FunctionNames) -> str:
     suffix = f"{intrinsic_suffix(op.res.type)}.{intrinsic_suffix(op.data.type)}"
     address = f"{names.typed(op.data)}{_align_argument(op.alignment)}"
@@ -91,14 +88,6 @@ def _align_argument(alignment: IntegerAttr) -> str:
     return f", i32 {alignment.value.data}"
 
 
-def _stacksave(op: llvm.StackSaveOp, names: FunctionNames) -> str:
-    return call_text(op, f"llvm.stacksave.{intrinsic_suffix(op.res.type)}", names)
-
-
-def _stackrestore(op: llvm.StackRestoreOp, names: FunctionNames) -> str:
-    return call_text(op, f"llvm.stackrestore.{intrinsic_suffix(op.ptr.type)}", names)
-
-
 def _call_intrinsic(op: llvm.CallIntrinsicOp, names: FunctionNames) -> str:
     if op.op_bundle_operands:
         raise CompilationError("llvm-ir: llvm.call_intrinsic with operand bundles is not supported")
@@ -111,10 +100,8 @@ WRITERS: Mapping[type[Operation], Writer] = {
     **dict.fromkeys(
         _ON_ALL_OPERANDS, _overloaded(lambda op: [operand.type for operand in op.operands])
     ),
-    llvm_ext.MemsetOp: _memset,
+    llvm_ext.MemsetOp: _overloaded(lambda op: [op.operands[0].type, op.operands[-1].type]),
     llvm_ext.MaskedLoadOp: _masked_load,
     llvm.MaskedStoreOp: _masked_store,
-    llvm.StackSaveOp: _stacksave,
-    llvm.StackRestoreOp: _stackrestore,
     llvm.CallIntrinsicOp: _call_intrinsic,
 }

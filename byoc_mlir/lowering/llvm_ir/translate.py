@@ -153,7 +153,8 @@ def translate_part(module: ModuleOp, part: ModulePart) -> str:
     lines = _module_strings(module)
     for op in part.declarations:
         if isinstance(op, llvm.FuncOp) and op.body.blocks:
-            lines.append(_declaration_elsewhere(op))
+            # not hidden, because LLVM would assume that a hidden function is near
+            lines.append(_declared(op, ""))
         else:
             lines.extend(_top_level(op))
     for op in part.definitions:
@@ -204,14 +205,6 @@ def _declaration(op: llvm.FuncOp) -> str:
             f"llvm-ir: function @{name} has no body, so its linkage must be external, not {linkage}"
         )
     return _declared(op, "" if linkage == "external" else f"{linkage} ")
-
-
-def _declaration_elsewhere(op: llvm.FuncOp) -> str:
-    """Returns the declaration of a function that another part defines.
-
-    It is not hidden, because LLVM would assume that a hidden function is near.
-    """
-    return _declared(op, "")
 
 
 def _declared(op: llvm.FuncOp, linkage: str) -> str:
