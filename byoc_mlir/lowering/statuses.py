@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Block, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.abi import CHECKS, FOUND_SLOT, QUEUE_SLOT, SLOT_BYTES, STEP, status_origin
 from byoc_mlir.dialects.device_ops import TransferOp, WaitOp
@@ -116,6 +116,7 @@ class Statuses:
         self._checks = checks
         self._devices = devices
         self._regions = {region.call.symbol: region for region in regions}
+        self._known = {*self._regions, *functions}
 
     def thread(self, function: func.FuncOp) -> None:
         """Rewrites a function; its control flow becomes blocks, so that a failure can leave it."""
@@ -157,61 +158,44 @@ class Statuses:
         """Splits a block after each op that may fail."""
         blocks = [block]
         for op in in_time(block.ops):
-            callee = op.callee.root_reference.data if isinstance(op, func.CallOp) else None
-            if isinstance(op, func.CallOp) and (
-                callee in self._regions or callee in self.functions
-            ):
-                op.detach()
-                following = Block()
-                self._checked_call(blocks[-1], op, slots, following, failure)
-                blocks.append(following)
-            elif isinstance(op, TransferOp | WaitOp):
-                op.detach()
-                following = Block()
-                self._checked_device_op(blocks[-1], op, slots, following, failure)
-                blocks.append(following)
-            elif isinstance(op, CheckOp):
-                builder, following = Builder(InsertPoint.at_end(blocks[-1])), Block()
-                op.detach()
-                status = self._checks.status(builder, op, slots[1])
-                branch_on_failure(builder, status, 0, following, failure)
-                blocks.append(following)
-                op.erase()
-            elif isinstance(op, func.ReturnOp):
-                op.detach()
-                success = arith.ConstantOp.from_int_and_width(0, i64)
-                blocks[-1].add_ops([success, func.ReturnOp(success)])
-                op.erase()
-            elif op.parent_block() is not blocks[-1]:
-                op.detach()
-                blocks[-1].add_op(op)
+            builder = Builder(InsertPoint.at_end(blocks[-1]))
+            match op:
+                case func.CallOp() if op.callee.root_reference.data in self._known:
+                    status, number = self._call(builder, op, slots)
+                case TransferOp() | WaitOp():
+                    status, number = self._call_device(builder, op, slots)
+                case CheckOp():
+                    status, number = self._checks.status(builder, op, slots[1]), 0
+                case _:
+                    if op.parent_block() is not blocks[-1]:
+                        op.detach()
+                        blocks[-1].add_op(op)
+                    if isinstance(op, func.ReturnOp):
+                        success = arith.ConstantOp.from_int_and_width(0, i64)
+                        Rewriter.replace_op(op, [success, func.ReturnOp(success)])
+                    continue
+            op.detach()
+            op.erase()
+            blocks.append(Block())
+            branch_on_failure(builder, status, number, blocks[-1], failure)
         return blocks
 
-    def _checked_call(
-        self,
-        block: Block,
-        call: func.CallOp,
-        slots: tuple[SSAValue, SSAValue],
-        following: Block,
-        failure: Block,
-    ) -> None:
-        builder = Builder(InsertPoint.at_end(block))
+    def _call(
+        self, builder: Builder, call: func.CallOp, slots: tuple[SSAValue, SSAValue]
+    ) -> tuple[SSAValue, int]:
+        """Emits a call with slots; returns the status, and the region's number or 0."""
         symbol = call.callee.root_reference.data
         region = self._regions.get(symbol)
-        arguments: Sequence[SSAValue] = call.arguments
-        own_slots: Sequence[SSAValue] = slots
-        if region is not None:
-            symbol = region.call.function
-            arguments = [*self._device_arguments(builder, region, slots), *arguments]
+        if region is None:
+            new = func.CallOp(symbol, [*slots, *call.arguments], [i64])
+        else:
+            arguments = [*self._device_arguments(builder, region, slots), *call.arguments]
             own_slots = _own_slots(builder, slots, region)
-        kind = i64 if region is None else i32
-        new = builder.insert(func.CallOp(symbol, [*own_slots, *arguments], [kind]))
+            new = func.CallOp(region.call.function, [*own_slots, *arguments], [i32])
+            if region.call.space in self._devices:
+                _mark_step(new, region.call.symbol, region.call.space, 0)
         new.location = call.location
-        if region is not None and region.call.space in self._devices:
-            _mark_step(new, region.call.symbol, region.call.space, 0)
-        call.erase()
-        number = 0 if region is None else region.number
-        branch_on_failure(builder, new.results[0], number, following, failure)
+        return builder.insert(new).results[0], 0 if region is None else region.number
 
     def _device_arguments(
         self, builder: Builder, region: PlacedRegion, slots: tuple[SSAValue, SSAValue]
@@ -226,27 +210,20 @@ class Statuses:
             *(loaded_slot(builder, state, slot) for slot in region.call.uploaded),
         ]
 
-    def _checked_device_op(
-        self,
-        block: Block,
-        op: TransferOp | WaitOp,
-        slots: tuple[SSAValue, SSAValue],
-        following: Block,
-        failure: Block,
-    ) -> None:
-        builder = Builder(InsertPoint.at_end(block))
+    def _call_device(
+        self, builder: Builder, op: TransferOp | WaitOp, slots: tuple[SSAValue, SSAValue]
+    ) -> tuple[SSAValue, int]:
+        """Emits the call of a device's function; returns the status and the device's number."""
         name = op.device.data if isinstance(op, WaitOp) else op.device
-        device = self._devices[name]
+        device, size = self._devices[name], 0
         arguments = [self._queue(builder, device, slots)]
         if isinstance(op, TransferOp):
-            length = builder.insert(arith.ConstantOp.from_int_and_width(transferred_bytes(op), i64))
-            arguments += [op.destination, op.source, length.result]
+            size = transferred_bytes(op)
+            arguments += [op.destination, op.source, _number(builder, size, i64)]
         call = builder.insert(func.CallOp(device_function(op), arguments, [i32]))
         call.location = op.location
-        size = transferred_bytes(op) if isinstance(op, TransferOp) else 0
         _mark_step(call, _described(op), name, size)
-        op.erase()
-        branch_on_failure(builder, call.results[0], device.number, following, failure)
+        return call.results[0], device.number
 
 
 def device_function(op: TransferOp | WaitOp) -> str:
@@ -315,10 +292,9 @@ def branch_on_failure(
     if number:
         kind = i32
         wide = builder.insert(arith.ExtUIOp(status, i64))
-        origin = builder.insert(arith.ConstantOp.from_int_and_width(status_origin(number), i64))
+        origin = _number(builder, status_origin(number), i64)
         code = builder.insert(arith.OrIOp(wide, origin)).result
-    zero = builder.insert(arith.ConstantOp.from_int_and_width(0, kind))
-    failed = builder.insert(arith.CmpiOp(status, zero, "ne"))
+    failed = builder.insert(arith.CmpiOp(status, _number(builder, 0, kind), "ne"))
     builder.insert(cf.ConditionalBranchOp(failed, failure, [code], following, []))
 
 
