@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -33,7 +33,7 @@ from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import offset
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.lowering.symbols import is_declaration, symbol_of
+from byoc_mlir.lowering.symbols import is_declaration, move_functions
 
 NOW = "byoc_profile_now"
 """Symbol of `i64 ()`, which returns the clock in nanoseconds."""
@@ -238,15 +238,5 @@ def _define(module: ModuleOp) -> None:
     tick.store(tick.integer(0), tick.address(OTHERS))
     tick.store(read, clock)
     tick.finish()
-    known = {symbol_of(op) for op in module.ops}
-    for op in [*_detached(builder.module), *_detached(time_threads(module))]:
-        if symbol_of(op) not in known:
-            known.add(symbol_of(op))
-            module.body.block.add_op(op)
-
-
-def _detached(module: ModuleOp) -> list[Operation]:
-    ops = list(module.ops)
-    for op in ops:
-        op.detach()
-    return ops
+    move_functions(builder.module, module)
+    move_functions(time_threads(module), module)
