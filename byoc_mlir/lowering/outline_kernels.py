@@ -83,7 +83,7 @@ def _outline_block(block: Block, kernels: _Kernels, group_size: GroupSize) -> No
         _outline(group, kernels)
     for op in in_time(block.ops):
         if isinstance(op, host.KernelOp):
-            _outline_host_kernel(op, block, kernels)
+            _outline([op], kernels)
     for view in reversed(views):
         if not view.results[0].first_use:
             block.erase_op(view)
@@ -122,34 +122,19 @@ def _belongs(op: linalg.GenericOp, group: Sequence[linalg.GenericOp]) -> bool:
     return any(is_product_sum(member) for member in group) and is_in_place(op, buffer)
 
 
-def _outline(group: Sequence[linalg.GenericOp], kernels: _Kernels) -> None:
+def _outline(group: Sequence[Operation], kernels: _Kernels) -> None:
     """Replaces consecutive ops by one call."""
     operands = dict.fromkeys(operand for op in group for operand in op.operands)
     views = [value.owner for value in operands if isinstance(value.owner, View)]
     buffers = list(dict.fromkeys(root_of(operand) for operand in operands))
-    ops = [*views, *group]
-    call = _call(kernels.function_for(ops, buffers), buffers)
+    kernel = kernels.function_for([*views, *group], buffers)
+    call = func.CallOp.create(operands=buffers, properties={"callee": kernel})
     call.location = fused_location(group)
     block = group[-1].parent
     assert block is not None
     block.insert_op_after(call, group[-1])
     for op in reversed(group):
         block.erase_op(op)
-
-
-def _outline_host_kernel(op: host.KernelOp, block: Block, kernels: _Kernels) -> None:
-    """Replaces a `host.kernel` by a call of a function with its body."""
-    operands = dict.fromkeys(op.arguments)
-    views = [value.owner for value in operands if isinstance(value.owner, View)]
-    buffers = list(dict.fromkeys(root_of(operand) for operand in operands))
-    call = _call(kernels.function_for([*views, op], buffers), buffers)
-    call.location = op.location
-    block.insert_op_after(call, op)
-    block.erase_op(op)
-
-
-def _call(kernel: SymbolRefAttr, buffers: Sequence[SSAValue]) -> func.CallOp:
-    return func.CallOp.create(operands=buffers, properties={"callee": kernel})
 
 
 def root_of(value: SSAValue) -> SSAValue:
