@@ -202,39 +202,38 @@ def lower_host(
     return constants
 
 
-def run_verified(
-    context: Context,
-    module: ModuleOp,
-    passes: Passes,
-    timing: Timing | None = None,
-) -> None:
-    """Runs passes in order and verifies the module after each; raises as `run_passes`."""
-    for module_pass in _needed(module, passes):
-        start = time.perf_counter()
-        _run_pass(context, module, module_pass)
-        with ir_boundary(f"verifying after {module_pass.name}"):
-            module.verify()
-        if timing is not None:
-            timing(module_pass.name, time.perf_counter() - start)
-
-
 def run_passes(
     context: Context,
     module: ModuleOp,
     passes: Passes,
     timing: Timing | None = None,
+    *,
+    verify: bool = False,
 ) -> None:
     """Runs passes in order, those for certain ops only if the module has such an op.
+
+    Args:
+        timing: function that is called with the time of each pass.
+        verify: true to verify the module after each pass.
 
     Raises:
         CompilationError: a pass failed; the error names the pass and the ONNX node.
         LimitExceededError: the compilation exceeded its time limit.
     """
     for module_pass in _needed(module, passes):
+        check_time()
         start = time.perf_counter()
-        _run_pass(context, module, module_pass)
+        with ir_boundary(f"pass {module_pass.name}"):
+            apply_pass(module_pass, context, module)
+        if verify:
+            with ir_boundary(f"verifying after {module_pass.name}"):
+                module.verify()
         if timing is not None:
             timing(module_pass.name, time.perf_counter() - start)
+
+
+run_verified = partial(run_passes, verify=True)
+"""Function that runs passes, and verifies the module after each."""
 
 
 def _needed(module: ModuleOp, passes: Passes) -> Iterator[ModulePass]:
@@ -244,12 +243,6 @@ def _needed(module: ModuleOp, passes: Passes) -> Iterator[ModulePass]:
             yield from one.needed(module)
         else:
             yield one
-
-
-def _run_pass(context: Context, module: ModuleOp, module_pass: ModulePass) -> None:
-    check_time()
-    with ir_boundary(f"pass {module_pass.name}"):
-        apply_pass(module_pass, context, module)
 
 
 def host_constants(module: ModuleOp) -> tuple[Weight, ...]:
