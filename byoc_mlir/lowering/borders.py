@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
@@ -20,14 +19,6 @@ from byoc_mlir.lowering.to_llvm.types import byte_width
 _WORTH_STRIPS = 1 << 15
 """Minimum size in bytes of a tensor for which filling the border's strips, a loop nest for each, is
 faster than filling the whole tensor."""
-
-
-@dataclass(frozen=True)
-class Strip:
-    """Part of a tensor: `sizes` elements from `offsets` on."""
-
-    offsets: tuple[Size, ...]
-    sizes: tuple[Size, ...]
 
 
 def is_background(op: Operation) -> bool:
@@ -49,26 +40,17 @@ def is_background(op: Operation) -> bool:
     )
 
 
-def border(op: tensor.InsertSliceOp) -> Iterator[Strip]:
-    """Yields the part of the destination around the inserted slice, as disjoint strips."""
+def border(op: tensor.InsertSliceOp) -> Iterator[tuple[Sequence[Size], Sequence[Size]]]:
+    """Yields the part of the destination around the inserted slice: offsets and sizes of disjoint
+    strips.
+
+    A strip along an axis has the inner extent on earlier axes, the full extent on later ones.
+    """
     offsets, inner = slice_offsets(op), slice_sizes(op)
     outer = type_sizes(tensor_type(op.dest))
     for axis, (offset, size, whole) in enumerate(zip(offsets, inner, outer, strict=True)):
         for start, width in ((0, offset), (offset + size, whole - offset - size)):
             if width != 0:
-                yield _strip(offsets, inner, outer, axis, start, width)
-
-
-def _strip(
-    offsets: Sequence[Size],
-    inner: Sequence[Size],
-    outer: Sequence[Size],
-    axis: int,
-    start: Size,
-    width: Size,
-) -> Strip:
-    """Returns a strip along `axis`: inner extent on earlier axes, full extent on later ones."""
-    behind = len(outer) - axis - 1
-    return Strip(
-        (*offsets[:axis], start, *(0,) * behind), (*inner[:axis], width, *outer[axis + 1 :])
-    )
+                behind = outer[axis + 1 :]
+                first = (*offsets[:axis], start, *[0] * len(behind))
+                yield first, (*inner[:axis], width, *behind)

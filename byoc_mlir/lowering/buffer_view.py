@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
@@ -14,7 +14,6 @@ from byoc_mlir.dialects.device_ops import in_space, space_of
 from byoc_mlir.dialects.dynamic_buffers import ViewOp, buffer_sizes, row_major, strided_buffer
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import Size
-from byoc_mlir.lowering.borders import Strip
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     Slice,
     slice_offsets,
@@ -41,17 +40,15 @@ class BufferView:
 
     def slice(self, part: Slice) -> BufferView:
         """Returns the part of this view that a slice op selects by offsets, sizes and strides."""
-        offset = self.offset
-        for place, stride in zip(slice_offsets(part), self.strides, strict=True):
-            offset = offset + place * stride
         steps = zip(self.strides, static_ints(part.static_strides), strict=True)
-        return BufferView(self.root, offset, slice_sizes(part), tuple(a * b for a, b in steps))
+        strides = tuple(a * b for a, b in steps)
+        return replace(self.part(slice_offsets(part), slice_sizes(part)), strides=strides)
 
-    def part(self, strip: Strip) -> BufferView:
-        """Returns the part of this view that a strip covers."""
-        places = zip(strip.offsets, self.strides, strict=True)
+    def part(self, offsets: Sequence[Size], sizes: Sequence[Size]) -> BufferView:
+        """Returns `sizes` elements of this view, from `offsets` on."""
+        places = zip(offsets, self.strides, strict=True)
         offset = sum((place * stride for place, stride in places), self.offset)
-        return BufferView(self.root, offset, strip.sizes, self.strides)
+        return replace(self, offset=offset, shape=tuple(sizes))
 
     def reshaped(self, shape: Sequence[Size]) -> BufferView:
         """Returns a dense view of the same elements in another shape."""

@@ -100,10 +100,7 @@ class Bufferize(ModulePass):
                 count = len(function.function_type.inputs)
                 function.attributes[INPUTS] = IntegerAttr(count, i64)
             function.properties["function_type"] = buffer_signature(function)
-            for names in (
-                "arg_attrs",
-                "res_attrs",
-            ):  # of tensors; passes add arguments from here on
+            for names in ("arg_attrs", "res_attrs"):  # of tensors; passes add arguments later
                 function.properties.pop(names, None)
         first = op.body.block.first_op
         if first is not None:
@@ -303,8 +300,8 @@ class _Bufferizer:
     def _convert_insert(self, op: tensor.InsertSliceOp) -> None:
         target = self._place(op.result)
         if op.dest.owner in self._storage_plan.backgrounds:
-            for strip in border(op):
-                self._write(op.dest, target.part(strip))
+            for offsets, sizes in border(op):
+                self._write(op.dest, target.part(offsets, sizes))
         else:
             self._fill(op.result, op.dest)
         self._copy(self._view(op.source), target.slice(op))
