@@ -10,7 +10,7 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -20,10 +20,9 @@ from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.dims import Size
 from byoc_mlir.kernels.ops import i32_array
 from byoc_mlir.limits import in_time
-from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
+from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum, loop_sizes
 
 _MOST_INPUTS = 12
 """Maximum number of a loop's inputs: more pointers do not fit the registers."""
@@ -102,7 +101,7 @@ def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: in
     if not _is_elementwise(producer) or producer.parent is not consumer.parent:
         return False
     is_copied = not producer.inputs or _is_widening(producer)
-    if not (is_copied or _is_read_once(producer.results[0], consumer)):
+    if not is_copied and producer.results[0].get_user_of_unique_use() is not consumer:
         return False
     if producer.inputs and not _visits_once(producer, consumer):
         return False
@@ -137,26 +136,11 @@ def _is_product(value: SSAValue) -> bool:
     return isinstance(value.owner, linalg.GenericOp) and is_product_sum(value.owner)
 
 
-def _is_read_once(value: SSAValue, consumer: Operation) -> bool:
-    uses = tuple(value.uses)
-    return len(uses) == 1 and uses[0].operation is consumer
-
-
 def _visits_once(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> bool:
     """True if the consumer iterates at most once for each element of the producer's result."""
-    iterations = math.prod(_loop_sizes(consumer))
+    iterations = math.prod(loop_sizes(consumer))
     elements = math.prod(sizes_of(producer.results[0]))
     return iterations == elements or hint(iterations) <= hint(elements)
-
-
-def _loop_sizes(op: linalg.GenericOp) -> list[Size]:
-    maps = [attribute.data for attribute in op.indexing_maps]
-    sizes: list[Size] = [1] * maps[0].num_dims
-    for operand, map_ in zip(op.operands, maps, strict=True):
-        for size, expr in zip(sizes_of(operand), map_.results, strict=True):
-            if isinstance(expr, AffineDimExpr):
-                sizes[expr.position] = size
-    return sizes
 
 
 def _composed_maps(
@@ -186,7 +170,7 @@ def _take_in(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int
     maps, inputs, outputs = consumer.indexing_maps.data, consumer.inputs, consumer.outputs
     composed = [AffineMapAttr(map_) for map_ in _composed_maps(producer, consumer, number)]
     kept = [*inputs[:number], *producer.inputs, *inputs[number + 1 :]]
-    is_last_reader = _is_read_once(producer.results[0], consumer)
+    is_last_reader = producer.results[0].has_one_use()
     _take_body(producer, consumer, number, is_copied=not is_last_reader)
     consumer.indexing_maps = ArrayAttr([*maps[:number], *composed, *maps[number + 1 :]])
     consumer.doc = _joined_names((producer, consumer))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.context import Context
@@ -20,9 +19,8 @@ from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay.base import Tensor, rank_of, sizes_of, tensor_of, tensor_type
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.dims import Size
 from byoc_mlir.limits import in_time
-from byoc_mlir.lowering.linalg_to_loops.contraction import fill_value
+from byoc_mlir.lowering.linalg_to_loops.contraction import fill_value, loop_sizes
 from byoc_mlir.lowering.relay_to_linalg.builder import (
     LinalgBuilder,
     Read,
@@ -159,7 +157,7 @@ def _follows(op: linalg.GenericOp, number: int) -> bool:
     """True if the axes of the op's only, new result are those of input `number`, and may be
     reordered.
     """
-    if len(op.results) != 1 or _background(op.outputs[0]) is None:
+    if len(op.results) != 1 or not _is_background(op.outputs[0]):
         return False
     if any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops):
         return False
@@ -175,13 +173,8 @@ def _reads_once(op: linalg.GenericOp, numbers: Sequence[int]) -> bool:
     """True if an op iterates no more often than the smallest of the inputs `numbers` has
     elements.
     """
-    sizes: list[Size] = [1] * op.indexing_maps.data[0].data.num_dims
-    for operand, map_ in zip(op.operands, op.indexing_maps, strict=True):
-        for size, expr in zip(sizes_of(operand), map_.data.results, strict=True):
-            if isinstance(expr, AffineDimExpr):
-                sizes[expr.position] = size
     elements = (hint(math.prod(sizes_of(op.inputs[number]))) for number in numbers)
-    return hint(math.prod(sizes)) <= min(elements)
+    return hint(math.prod(loop_sizes(op))) <= min(elements)
 
 
 def _read_as_written(op: linalg.GenericOp, number: int) -> None:
@@ -209,10 +202,8 @@ def _write_channels_last(op: linalg.GenericOp) -> None:
 
     maps = [*(reordered(map_.results) for map_ in reading), reordered(written)]
     kinds = [op.iterator_types.data[loop] for loop in order]
-    background = _background(op.outputs[0])
-    assert background is not None
     made = linalg.GenericOp.create(
-        operands=[*op.inputs, background.transposed(LinalgBuilder(op))],
+        operands=[*op.inputs, _transposed_background(LinalgBuilder(op), op.outputs[0])],
         result_types=[last_type(op.results[0])],
         properties={
             **op.properties,
@@ -234,46 +225,39 @@ def _sink_behind_slice(op: tensor.ExtractSliceOp) -> None:
 
 def _sink_behind_insertion(op: tensor.InsertSliceOp) -> None:
     """Computes an insertion in NHWC if its source or destination was transposed from NHWC."""
-    background = _background(op.dest)
-    if background is None or not (_is_transposed(op.source) or _is_transposed(op.dest)):
+    is_transposed = _is_transposed(op.source) or _is_transposed(op.dest)
+    if not is_transposed or not _is_background(op.dest):
         return
     b = LinalgBuilder(op)
     source = before_channels_first(op.source)
     if source is None:
         source = channels_last(b, op.source)
     offsets, strides = with_last(slice_offsets(op)), with_last(static_ints(op.static_strides))
-    _replace(op, b.insert(source, background.transposed(b), offsets, strides))
+    _replace(op, b.insert(source, _transposed_background(b, op.dest), offsets, strides))
 
 
-@dataclass(frozen=True)
-class _Background:
-    """Initial value of a result: undefined, one value everywhere, or a tensor transposed from
-    NHWC.
+def _is_background(value: SSAValue) -> bool:
+    """True if the initial value of a result is undefined, one value everywhere, or a tensor
+    transposed from NHWC.
     """
-
-    value: SSAValue
-
-    def transposed(self, b: LinalgBuilder) -> SSAValue:
-        """Returns the initial value in NHWC."""
-        known = before_channels_first(self.value)
-        if known is not None:
-            return known
-        empty, fill = b.empty(last_type(self.value)), self.value.owner
-        if not isinstance(fill, linalg.GenericOp):
-            return empty
-        return b.emit(
-            linalg.GenericOp.create(
-                operands=[empty],
-                result_types=[empty.type],
-                properties=dict(fill.properties),
-                regions=[fill.body.clone()],
-            )
-        )
-
-
-def _background(value: SSAValue) -> _Background | None:
-    """Returns the initial value of a result if it is of a known kind, else None."""
     op = value.owner
     is_filled = isinstance(op, linalg.GenericOp) and fill_value(op) is not None
-    is_known = isinstance(op, tensor.EmptyOp) or is_filled or _is_transposed(value)
-    return _Background(value) if is_known else None
+    return isinstance(op, tensor.EmptyOp) or is_filled or _is_transposed(value)
+
+
+def _transposed_background(b: LinalgBuilder, value: SSAValue) -> SSAValue:
+    """Returns an initial value for which `_is_background` holds, in NHWC."""
+    known = before_channels_first(value)
+    if known is not None:
+        return known
+    empty, fill = b.empty(last_type(value)), value.owner
+    if not isinstance(fill, linalg.GenericOp):
+        return empty
+    return b.emit(
+        linalg.GenericOp.create(
+            operands=[empty],
+            result_types=[empty.type],
+            properties=dict(fill.properties),
+            regions=[fill.body.clone()],
+        )
+    )

@@ -13,6 +13,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.linalg_to_loops.nest import (
@@ -103,6 +104,16 @@ def is_zero_fill(op: linalg.GenericOp) -> bool:
     """True if an op writes zero everywhere."""
     value = fill_value(op)
     return isinstance(value, FloatAttr) and value.value.data == 0
+
+
+def loop_sizes(op: linalg.GenericOp) -> list[Size]:
+    """Returns the trip counts of the loops of an op on tensors."""
+    sizes: list[Size] = [1] * op.indexing_maps.data[0].data.num_dims
+    for operand, map_ in zip(op.operands, op.indexing_maps, strict=True):
+        for size, expr in zip(sizes_of(operand), map_.data.results, strict=True):
+            if isinstance(expr, AffineDimExpr):
+                sizes[expr.position] = size
+    return sizes
 
 
 def is_product_sum(op: linalg.GenericOp) -> bool:
