@@ -51,20 +51,15 @@ class ConvolutionChain:
 def chain_of(op: ConvOp) -> ConvolutionChain:
     """Returns the longest chain that begins with a convolution."""
     chain = ConvolutionChain(op)
-    while True:
-        longer = _longer(chain)
-        if longer is None:
-            return chain
+    while (longer := _longer(chain)) is not None:
         chain = longer
+    return chain
 
 
 def _longer(chain: ConvolutionChain) -> ConvolutionChain | None:
     """Returns the chain with the next op appended, or None if the kernel cannot fuse that op."""
-    uses = tuple(chain.result.uses)
-    if len(uses) != 1 or chain.lower is not None:
-        return None
-    op = uses[0].operation
-    if not isinstance(op, RelayOp):
+    op = chain.result.get_user_of_unique_use()
+    if not isinstance(op, RelayOp) or chain.lower is not None:
         return None
     added = _with(chain, op)
     return None if added is None else replace(added, followers=(*chain.followers, op))

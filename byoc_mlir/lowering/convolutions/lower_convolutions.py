@@ -44,7 +44,7 @@ from byoc_mlir.lowering.convolutions.keep_channels_last import (
 )
 from byoc_mlir.lowering.kernel_calls import add_call, known_words
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
-from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, erase_chain
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.runtime.system.cpu import target_cpu
@@ -140,13 +140,11 @@ class LowerConvolutions(ModulePass):
         for op in convolutions(tuple(block.ops)):
             if ALGORITHM not in op.attributes:
                 continue
-            chain, weight = chain_of(op), op.weight
+            chain = chain_of(op)
             result = _CallBuilder(chain, _kernel_of(chain), max(self.threads, 1), module).write()
             result.name_hint = chain.result.name_hint
             chain.result.replace_all_uses_with(result)
-            for done in reversed(chain.ops):
-                block.erase_op(done)
-            _drop_unused(weight, chain.bias)
+            erase_chain(chain.ops)
 
 
 def _kernel_of(chain: ConvolutionChain) -> Scheduled:
@@ -241,11 +239,3 @@ class _CallBuilder:
             given[Slot.WORKSPACE] = k.scratch[0]
         add_call(k, self.module, code, words, given)
         return k.finish(b)[0]
-
-
-def _drop_unused(*values: SSAValue | ConstantOp | None) -> None:
-    """Erases constants that packing left without users."""
-    for value in values:
-        constant = value.owner if isinstance(value, SSAValue) else value
-        if isinstance(constant, ConstantOp):
-            constant.erase_if_unused()

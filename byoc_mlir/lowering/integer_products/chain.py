@@ -198,28 +198,18 @@ class IntegerGemmChain:
 def chain_of(product: IntegerMatmul) -> IntegerGemmChain:
     """Returns the longest chain that begins with a matmul or convolution."""
     chain = IntegerGemmChain((product.op,))
-    while True:
-        longer = _longer(chain, product)
-        if longer is None:
-            return chain
+    while (longer := _longer(chain, product)) is not None:
         chain = longer
+    return chain
 
 
 def _longer(chain: IntegerGemmChain, product: IntegerMatmul) -> IntegerGemmChain | None:
     """Returns the chain with the next op appended, or None if the kernel cannot fuse that op."""
-    op = _only_reader(chain.result)
-    if op is None:
+    op = chain.result.get_user_of_unique_use()
+    if not isinstance(op, RelayOp):
         return None
     added = _with(chain, op, product)
     return None if added is None else replace(added, ops=(*chain.ops, op))
-
-
-def _only_reader(value: SSAValue) -> RelayOp | None:
-    uses = tuple(value.uses)
-    if len(uses) != 1:
-        return None
-    op: Operation = uses[0].operation
-    return op if isinstance(op, RelayOp) else None
 
 
 def _with(chain: IntegerGemmChain, op: RelayOp, product: IntegerMatmul) -> IntegerGemmChain | None:

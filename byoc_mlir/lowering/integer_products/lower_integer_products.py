@@ -11,7 +11,6 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
@@ -20,6 +19,7 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.integer_products.chain import chain_of, product_of
 from byoc_mlir.lowering.integer_products.emit import ProductWriter, gemms_of
+from byoc_mlir.lowering.relay_to_linalg.builder import erase_chain
 from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.runtime.system.cpu import target_cpu
 
@@ -74,7 +74,7 @@ class LowerIntegerProducts(ModulePass):
             result = ProductWriter(product, chain, gemm, module).write()
             result.name_hint = chain.result.name_hint
             chain.result.replace_all_uses_with(result)
-            _erase(block, chain.ops)
+            erase_chain(chain.ops)
 
     def _chosen(self, forms: Sequence[IntegerGemm]) -> IntegerGemm:
         wanted = [one for one in forms if self.words in (None, one.unit.words)] or forms
@@ -87,12 +87,3 @@ class LowerIntegerProducts(ModulePass):
             registers, saturates = 2 * max(self.lanes, 8), self.words == "overlapping"
             return IntegerUnit(self.lanes, registers, self.vnni, saturates=saturates)
         return IntegerUnit.of(target_cpu().features)
-
-
-def _erase(block: Block, ops: Sequence[RelayOp]) -> None:
-    read = {value.owner for op in ops for value in op.operands}
-    for op in reversed(ops):
-        block.erase_op(op)
-    for constant in read:  # what was packed is not kept twice
-        if isinstance(constant, ConstantOp):
-            constant.erase_if_unused()

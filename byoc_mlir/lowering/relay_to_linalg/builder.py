@@ -23,6 +23,7 @@ from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.utils import split_dynamic_index_list
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.rewriter import Rewriter
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
@@ -310,6 +311,16 @@ def _block(inputs: Sequence[Attribute], output: Tensor) -> Block:
 def _finish(scalars: Scalars, value: SSAValue, type_: Tensor) -> None:
     end = linalg.YieldOp.create(operands=[scalars.wrap(value, type_.element_type)])
     scalars.block.add_op(end)
+
+
+def erase_chain(ops: Sequence[RelayOp]) -> None:
+    """Erases ops, each the user of the previous one, and constants that only they used."""
+    constants = {value.owner for op in ops for value in op.operands}
+    for op in reversed(ops):
+        Rewriter.erase_op(op)
+    for constant in constants:  # what was packed is not kept twice
+        if isinstance(constant, ConstantOp):
+            constant.erase_if_unused()
 
 
 def slice_offsets(op: Slice) -> tuple[Size, ...]:
