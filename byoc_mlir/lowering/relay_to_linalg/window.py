@@ -12,7 +12,6 @@ from xdsl.ir.affine import AffineExpr
 
 from byoc_mlir.dialects.relay import window as relay
 from byoc_mlir.dialects.relay.base import (
-    Tensor,
     shape_of,
     sizes_of,
     tensor_of,
@@ -69,19 +68,11 @@ def sliding(
     ]
 
 
-def _correlate(
-    b: LinalgBuilder,
-    data: SSAValue,
-    weight: SSAValue,
-    output: Tensor,
-    *,
-    groups: int,
-    strides: Sequence[int],
-    dilation: Sequence[int],
-) -> SSAValue:
-    """Computes a convolution without padding. Loops: n, (group,) o, spatial..., c, kernel..."""
-    shape = type_sizes(output)
-    n = len(shape) - 2
+def _correlate(b: LinalgBuilder, op: relay.ConvOp, data: SSAValue) -> SSAValue:
+    """Computes a convolution of padded data. Loops: n, (group,) o, spatial..., c, kernel..."""
+    output, weight, groups = tensor_type(op.output), op.weight, op.groups.value.data
+    strides, _, dilation = op.checked_window()
+    shape, n = type_sizes(output), op.SPATIAL_RANK
     extra = 1 if groups > 1 else 0
     if groups > 1:
         data, weight = _split_channels(b, data, 1, groups), _split_channels(b, weight, 0, groups)
@@ -100,16 +91,11 @@ def _correlate(
 
 
 def _lower_conv(op: relay.ConvOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    strides, padding, dilation = op.checked_window()
-    n = op.SPATIAL_RANK
+    _, padding, _ = op.checked_window()
+    n, groups = op.SPATIAL_RANK, op.groups.value.data
     data = padded(b, op.data, padding[:n], padding[n:], 0)
-    output = tensor_type(op.output)
-    groups = op.groups.value.data
-    if groups > 1 and shape_of(op.weight)[:2] == (groups, 1):
-        return [_correlate_each(b, op, data)]
-    return [
-        _correlate(b, data, op.weight, output, groups=groups, strides=strides, dilation=dilation)
-    ]
+    is_depthwise = groups > 1 and shape_of(op.weight)[:2] == (groups, 1)
+    return [(_correlate_each if is_depthwise else _correlate)(b, op, data)]
 
 
 def _correlate_each(b: LinalgBuilder, op: relay.ConvOp, data: SSAValue) -> SSAValue:
