@@ -228,7 +228,8 @@ class Kernel:
             with self._inside(block):
                 yield tuple(counters)
                 self.add(scf.ReduceOp())
-            lower, upper, step = ([self.index(n).value for n in ns] for ns in _ranges(sizes))
+            ranges = ([0] * len(sizes), sizes, [1] * len(sizes))
+            lower, upper, step = ([self.index(n).value for n in numbers] for numbers in ranges)
             op = scf.ParallelOp(lower, upper, step, Region(block))
             decide_in_calls(op, sizes, cycles)
             self.add(op)
@@ -274,11 +275,6 @@ class Kernel:
             yield
             self.add(scf.YieldOp())
         self.add(scf.WhileOp([], [], Region(before), Region(after)))
-
-
-def _ranges(sizes: Sequence[Size]) -> tuple[Sequence[Size], Sequence[Size], Sequence[Size]]:
-    """Returns starts, ends and steps of loops over `sizes`."""
-    return [0] * len(sizes), sizes, [1] * len(sizes)
 
 
 def _constant(value: float, type_: Attribute) -> Operation:

@@ -120,15 +120,11 @@ class _Axis:
     def _number(self, k: Kernel, size: Size) -> Num:
         return k.constant(size, f64)
 
-    def _scale_factor(self, k: Kernel) -> Num:
-        if self._scale is not None:
-            return k.constant(self._scale, f64)
-        return self._number(k, self._new_size) / self._number(k, self._size)
-
     def _source(self, k: Kernel, at: Num) -> Num:
         """Emits the position in the data of an element of the result."""
         size, new_size = self._number(k, self._size), self._number(k, self._new_size)
-        axis = ResizedAxis(size, new_size, self._scale_factor(k), self._part, functions_of(k))
+        scale = new_size / size if self._scale is None else k.constant(self._scale, f64)
+        axis = ResizedAxis(size, new_size, scale, self._part, functions_of(k))
         return COORDINATES[self._op.coordinate_transformation_mode.data](axis, at)
 
     def _clamped(self, position: Num) -> Num:

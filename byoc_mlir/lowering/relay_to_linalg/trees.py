@@ -293,8 +293,13 @@ def _lower_tree_ensemble(op: relay.TreeEnsembleOp, b: LinalgBuilder) -> Sequence
 
 def _row_by_row(k: Kernel, forest: _Forest, begin: Num, end: Num) -> None:
     """Emits the walks of few rows: each row through many interleaved trees."""
+    count = index(forest.roots.size)
+    whole = count - count % _TREES
     with k.loop(end, start=begin) as row:
-        _trees_beside(k, forest, row)
+        with k.loop(whole, step=_TREES) as first:
+            forest.walk(row, [first + lane for lane in range(_TREES)])
+        if whole < count:
+            forest.walk(row, [k.index(tree) for tree in range(whole, count)])
 
 
 def _rows_beside(k: Kernel, forest: _Forest, begin: Num, end: Num) -> None:
@@ -313,15 +318,6 @@ def _whole(rows: Size) -> Size:
 def _clear(k: Kernel, output: Buffer, begin: Num, end: Num, start: float) -> None:
     with k.loop(end, start=begin) as row, k.loop(output.sizes[1]) as target:
         output[row, target] = start
-
-
-def _trees_beside(k: Kernel, forest: _Forest, row: Num) -> None:
-    count = index(forest.roots.size)
-    whole = count - count % _TREES
-    with k.loop(whole, step=_TREES) as first:
-        forest.walk(row, [first + lane for lane in range(_TREES)])
-    if whole < count:
-        forest.walk(row, [k.index(tree) for tree in range(whole, count)])
 
 
 def _tables(op: relay.TreeEnsembleOp) -> _Tables:
