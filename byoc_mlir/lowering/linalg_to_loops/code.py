@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from xdsl.dialects import arith, memref, scf
@@ -68,16 +68,11 @@ class WrittenLoop:
     counter: SSAValue
     carried: Sequence[SSAValue]
     results: Sequence[SSAValue] = ()
-    _next: list[SSAValue] = field(default_factory=list[SSAValue])
+    yielded: Sequence[SSAValue] = ()
 
     def carry(self, values: Sequence[SSAValue]) -> None:
         """Sets the values for the next iteration."""
-        self._next = list(values)
-
-    @property
-    def yielded(self) -> Sequence[SSAValue]:
-        """Returns the values that `carry` set."""
-        return self._next
+        self.yielded = values
 
 
 class LoopWriter:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from xdsl.dialects import arith, func
 from xdsl.ir import SSAValue
 
-from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.code import Index, Position
 from byoc_mlir.lowering.linalg_to_loops.line_kernels import LineTile
 from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, TiledWriter, TileRows
@@ -76,7 +75,3 @@ class LineWriter(TiledWriter):
         ]
         kernel = LineTile(rows.count, columns, tile.lanes, tile.element)
         code.add(func.CallOp(self._kernels.symbol(kernel), arguments, []))
-
-    def _row_distance(self, access: int) -> Size:
-        row = self._it.row
-        return 0 if row is None else self._nest.accesses[access].coefficients[row]

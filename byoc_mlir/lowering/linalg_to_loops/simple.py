@@ -6,6 +6,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
+from functools import partial
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
@@ -16,7 +17,7 @@ from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.linalg_to_loops.blocked import Ordered, blocked
-from byoc_mlir.lowering.linalg_to_loops.code import Emit, Index, LoopWriter, Position
+from byoc_mlir.lowering.linalg_to_loops.code import Emit, LoopWriter, Position
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, split_loop
 from byoc_mlir.lowering.threads import is_worth_threads
 from byoc_mlir.lowering.to_llvm.types import byte_width
@@ -108,10 +109,6 @@ def enter(
         enter(code, nest, loops[1:], at.entered(code, nest, loops[0], loop.counter), body)
 
 
-def _load(code: LoopWriter, accesses: Sequence[Access], indices: Sequence[Index]) -> list[SSAValue]:
-    return [code.load(a.buffer, index) for a, index in zip(accesses, indices, strict=True)]
-
-
 def _load_inputs(code: LoopWriter, nest: Nest, at: Position) -> list[SSAValue]:
     """Emits the loads of the inputs that the body uses."""
     values: list[SSAValue] = []
@@ -122,7 +119,8 @@ def _load_inputs(code: LoopWriter, nest: Nest, at: Position) -> list[SSAValue]:
 
 def load_results(code: LoopWriter, nest: Nest, at: Position) -> list[SSAValue]:
     """Emits the loads of the results' current values."""
-    return _load(code, nest.results, at.indices[len(nest.inputs) :])
+    places = zip(nest.results, at.indices[len(nest.inputs) :], strict=True)
+    return [code.load(access.buffer, index) for access, index in places]
 
 
 def store_results(code: LoopWriter, nest: Nest, at: Position, values: Sequence[SSAValue]) -> None:
@@ -142,10 +140,7 @@ def emit_step(
 
 def _elementwise(code: LoopWriter, nest: Nest, loops: Sequence[int], threads: bool) -> None:
     """Emits loops that compute each element once; the last of `loops` is innermost."""
-
-    def body(at: Position) -> None:
-        emit_element(code, nest, at)
-
+    body = partial(emit_element, code, nest)
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
 
 

@@ -160,13 +160,13 @@ class TiledWriter(ABC):
         is_whole = depth == self._nest.sizes[self._it.steps[0]]
         return None if is_whole else self._code.is_zero(self._code.index(first))
 
-    def _store(self, value: SSAValue, index: Index) -> None:
-        self._code.store(value, self._nest.accesses[C].buffer, index)
-
     def _entered_row(self, at: Position, counter: Index) -> Position:
         if self._it.row is None:
             return at
         return at.entered(self._code, self._nest, self._it.row, counter)
+
+    def _row_distance(self, access: int) -> Size:
+        return 0 if self._it.row is None else self._nest.accesses[access].coefficients[self._it.row]
 
     @abstractmethod
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
@@ -242,9 +242,7 @@ class TiledWriter(ABC):
             ahead: offset in `b` to prefetch; by default, the offset that the tile reads.
         """
         code, accesses = self._code, self._nest.accesses
-        row = self._it.row
-        a_row = 0 if row is None else accesses[A].coefficients[row]
-        c_row = 0 if row is None else accesses[C].coefficients[row]
+        a_row, c_row = (self._row_distance(n) for n in (A, C))
         a_step = accesses[A].coefficients[self._it.steps[-1]]
         c_start = code.add_index(at.indices[C], columns.first)
         panel = tiles.b_step == columns.tile.panel_columns
@@ -287,4 +285,4 @@ class TiledWriter(ABC):
                 ]
                 current = code.load(nest.accesses[output].buffer, here.indices[output])
                 (result,) = code.inline(epilogue.body, [*values, current])
-                self._store(result, here.indices[C])
+                code.store(result, nest.accesses[C].buffer, here.indices[C])
