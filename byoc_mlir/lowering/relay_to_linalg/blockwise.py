@@ -114,7 +114,7 @@ def _kernel(
     types = tuple(host.buffer_type(type_) for type_ in (*(v.type for v in operands), *results))
     body, functions = _body(gemm, kinds, types)
     for function in functions:
-        b.define(function)
+        b.define(function.name, function.function)
     return host.KernelOp("blockwise_dense", operands, results, body.clone())
 
 

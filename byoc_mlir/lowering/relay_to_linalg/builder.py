@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects import arith, tensor
@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
+from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.utils import split_dynamic_index_list
@@ -44,9 +45,6 @@ from byoc_mlir.dims import Dim, Size
 from byoc_mlir.kernels.ops import i32_array
 from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, signless
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
-
-if TYPE_CHECKING:
-    from byoc_mlir.lowering.linalg_to_loops.micro_kernels import AnyTile
 
 _V: TypeAlias = SSAValue
 Body: TypeAlias = (
@@ -124,12 +122,12 @@ class LinalgBuilder:
         op.location = self._op.location
         self._block.insert_op_before(op, self._op)
 
-    def define(self, kernel: AnyTile) -> None:
-        """Adds the function of a micro-kernel to the module, unless the module has it."""
+    def define(self, name: str, function: Callable[[], FuncOp]) -> None:
+        """Adds the function that `function` returns to the module, unless the module has it."""
         module = self._op.get_toplevel_object()
         assert isinstance(module, ModuleOp)
-        if SymbolTable.lookup_symbol(module, kernel.name) is None:
-            module.body.block.add_op(kernel.function())
+        if SymbolTable.lookup_symbol(module, name) is None:
+            module.body.block.add_op(function())
 
     def constant(self, array: np.ndarray[Any, np.dtype[Any]], name: str) -> SSAValue:
         """Inserts a constant tensor."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import IntegerType, ModuleOp, i32, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import IntegerType, i32, i64
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr
 
 from byoc_mlir.dialects.relay import random as relay
@@ -56,18 +57,10 @@ def _threefry(s: Scalars, key: tuple[SSAValue, SSAValue], x: SSAValue, y: SSAVal
 def _lower_random_key(op: relay.RandomKeyOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     k = Kernel(op)
     for word, source in enumerate(_SOURCES):
-        _declare(op, source)
+        b.define(source, partial(func.FuncOp.external, source, [], [i64]))
         drawn = k.emit(func.CallOp(source, [], [i64]))
         k.outputs[0][word] = Num(k, drawn, i64).to(IntegerType(32))
     return k.finish(b)
-
-
-def _declare(op: Operation, name: str) -> None:
-    module = op.get_toplevel_object()
-    assert isinstance(module, ModuleOp)
-    known = {each.sym_name.data for each in module.ops if isinstance(each, func.FuncOp)}
-    if name not in known:
-        module.body.block.add_op(func.FuncOp.external(name, [], [i64]))
 
 
 FUNCTIONS: Lowerings = {
