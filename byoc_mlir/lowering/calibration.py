@@ -106,7 +106,8 @@ def _convolutions() -> list[float]:
             _LoadedKernel(functions[name], _memory(kernel, code))
             for (name, code), kernel in zip(codes.items(), kernels, strict=True)
         )
-        return _shortest([transforms, weights.after(functions["eviction"]), products])
+        evicted = replace(weights, before=functions["eviction"])
+        return _shortest([transforms, evicted, products])
 
 
 def _convolution_calibration(times: Sequence[float]) -> ConvolutionCalibration:
@@ -255,10 +256,6 @@ class _LoadedKernel:
     held: Mapping[Slot, NDArray[Any]]
     before: _Function | None = None
     """Function that is called with the same slots before each timed run."""
-
-    def after(self, function: _Function) -> _LoadedKernel:
-        """Returns this run with `function` called before it."""
-        return replace(self, before=function)
 
     def milliseconds(self) -> float:
         """Returns the thread's CPU time of one run, in milliseconds."""
