@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -9,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
+from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.evaluate import semantics_of
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic, same, shape_of, sizes_of
@@ -74,7 +76,7 @@ def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | 
         found = (_reduced(op, arrays[0]),)
     else:
         return None
-    types = [numpy_dtype(result.type.element_type) for result in _tensors(op)]
+    types = [numpy_dtype(tensor_type(result).element_type) for result in op.results]
     objects = [np.asarray(array, object) for array in found]
     if any(_may_overflow(item) for array in objects for item in array.reshape(-1)):
         return None
@@ -99,10 +101,6 @@ def _may_overflow(item: object) -> bool:
 _ENORMOUS = 1 << 62
 
 
-def _tensors(op: RelayOp) -> Sequence[Any]:
-    return op.results
-
-
 def _reduced(op: reduce.ReduceOp, items: Array) -> Array:
     combine = np.frompyfunc(_REDUCTIONS[type(op)], 2, 1)
     total = items
@@ -111,24 +109,8 @@ def _reduced(op: reduce.ReduceOp, items: Array) -> Array:
     return total.reshape(shape_of(op.output))
 
 
-def _product(one: Size, two: Size) -> Size:
-    return one * two
-
-
-def _sum(one: Size, two: Size) -> Size:
-    return one + two
-
-
-def _difference(one: Size, two: Size) -> Size:
-    return one - two
-
-
 def _modulo(one: Size, two: Size) -> Size:
     return one - two * floordiv(one, two)
-
-
-def _negative(one: Size) -> Size:
-    return -one
 
 
 def _differ(one: Size, two: Size) -> bool:
@@ -168,13 +150,13 @@ _MOVES = frozenset(
 )
 """Ops that only move elements, so that numpy can compute them on objects."""
 
-_ELEMENTWISE: Mapping[type[RelayOp], Callable[..., Size | bool]] = {
-    elementwise.AddOp: _sum,
-    elementwise.SubtractOp: _difference,
-    elementwise.MultiplyOp: _product,
+_ELEMENTWISE: Mapping[type[RelayOp], Callable[..., Any]] = {
+    elementwise.AddOp: operator.add,
+    elementwise.SubtractOp: operator.sub,
+    elementwise.MultiplyOp: operator.mul,
     elementwise.DivideOp: _quotient,
     elementwise.FloorModOp: _modulo,
-    elementwise.NegativeOp: _negative,
+    elementwise.NegativeOp: operator.neg,
     elementwise.MaximumOp: largest,
     elementwise.MinimumOp: smallest,
     logic.EqualOp: same,
@@ -185,9 +167,9 @@ _ELEMENTWISE: Mapping[type[RelayOp], Callable[..., Size | bool]] = {
     logic.GreaterOp: _greater,
 }
 
-_REDUCTIONS: Mapping[type[RelayOp], Callable[[Size, Size], Size]] = {
+_REDUCTIONS: Mapping[type[RelayOp], Callable[..., Any]] = {
     reduce.MaxOp: largest,
     reduce.MinOp: smallest,
-    reduce.ProdOp: _product,
-    reduce.SumOp: _sum,
+    reduce.ProdOp: operator.mul,
+    reduce.SumOp: operator.add,
 }
