@@ -40,12 +40,13 @@ class Value:
     body computes from the iteration number also has a `formula`. A constant is added to the IR when
     an op first uses it, so that folded constants leave no ops. `location` is the folded node that
     computed a constant; `inputs` are the model inputs on which the value depends.
+    A sequence has no content.
     """
 
     def __init__(
         self,
         name: str,
-        content: Content | SSAValue,
+        content: Content | SSAValue | None,
         location: LocationAttr = UNKNOWN_LOC,
         inputs: frozenset[str] = frozenset(),
         formula: Content | None = None,
@@ -163,14 +164,8 @@ class SequenceValue(Value):
     """ONNX sequence, whose length is known; the items are constants or computed values."""
 
     def __init__(self, name: str, items: Iterable[Value], inputs: frozenset[str] = frozenset()):
-        self.name = name
+        super().__init__(name, None, inputs=inputs)
         self.items = tuple(items)
-        self.constant = None
-        self.computed = None
-        self.formula = None
-        self.ssa = None
-        self.location = UNKNOWN_LOC
-        self.inputs = inputs
 
     @property
     def full_type(self) -> Tensor:
