@@ -30,13 +30,6 @@ class TreeBranch:
 
 
 @dataclass(frozen=True)
-class TreeLeaf:
-    """Leaf of a tree."""
-
-    number: int
-
-
-@dataclass(frozen=True)
 class TreeNode:
     """Node as ONNX describes it; `mode` is ONNX's mode without the prefix `BRANCH_`."""
 
@@ -80,7 +73,8 @@ class Forest:
         self._leaves = leaves
         self._feature_count = features
         self._type = dtype.type
-        self._parts: dict[Item, TreeBranch | TreeLeaf] = {}
+        self._parts: dict[Item, TreeBranch | int] = {}
+        """Comparison of each node, or number of each leaf."""
         self._heights: dict[Item, int] = {}
         self._pairs: dict[Item, int] = {}
         self._slots: list[Item] = []
@@ -100,8 +94,8 @@ class Forest:
         needs_low = False
         for slot, item in enumerate(self._slots):
             part = self._parts[item]
-            if isinstance(part, TreeLeaf):
-                leaves[slot] = part.number
+            if isinstance(part, int):
+                leaves[slot] = part
                 continue
             needs_low |= part.nan_is_low
             features[slot] = part.feature + part.nan_is_low * self._feature_count
@@ -149,14 +143,14 @@ class Forest:
             stack += missing
         return self._heights[root]
 
-    def _part(self, item: Item) -> TreeBranch | TreeLeaf:
+    def _part(self, item: Item) -> TreeBranch | int:
         if item not in self._parts:
             self._parts[item] = self._resolved(item)
         return self._parts[item]
 
-    def _resolved(self, item: Item) -> TreeBranch | TreeLeaf:
+    def _resolved(self, item: Item) -> TreeBranch | int:
         if item in self._leaves:
-            return TreeLeaf(self._leaves[item])
+            return self._leaves[item]
         if item in self._nodes:
             return self._branch(item, self._nodes[item])
         if isinstance(item, _ExtraBranch):
