@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 
 import numpy as np
 from onnx import (
@@ -66,14 +65,6 @@ def _is_while(node: NodeProto) -> bool:
     return is_bounded(node) and not node.input[0]
 
 
-@dataclass(frozen=True)
-class _Counting:
-    """Range of a loop's counter, whose step is 1."""
-
-    first: int
-    bound: str
-
-
 def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     """Yields the nodes that replace a loop; if it has no counter, the loop itself."""
     body = BoundedBody(loop, graph)
@@ -85,8 +76,9 @@ def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     if counting is None or not is_free:
         yield loop
         return
-    number = numpy_helper.from_array(np.array(counting.first, np.int64))
-    yield helper.make_node("Cast", [counting.bound], [bound], name=bound, to=TensorProto.INT64)
+    begin, end = counting
+    number = numpy_helper.from_array(np.array(begin, np.int64))
+    yield helper.make_node("Cast", [end], [bound], name=bound, to=TensorProto.INT64)
     yield helper.make_node("Constant", [], [first], name=first, value=number)
     yield helper.make_node("Sub", [bound, first], [count], name=count)
     carried = list(unchanged(loop, body.graph))
@@ -95,8 +87,8 @@ def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     yield from read_outside(loop, carried)
 
 
-def _counting(loop: NodeProto, body: BoundedBody, graph: Graph) -> _Counting | None:
-    """Returns the counter's range of a loop that runs while a counter is below a bound.
+def _counting(loop: NodeProto, body: BoundedBody, graph: Graph) -> tuple[int, str] | None:
+    """Returns the counter's first value and its bound, of a loop that runs while it is below it.
 
     The condition must hold for the first iteration as well. Returns `None` for other loops.
     """
@@ -109,7 +101,7 @@ def _counting(loop: NodeProto, body: BoundedBody, graph: Graph) -> _Counting | N
     same = graph.number(begins[0]) == first and graph.uncast(begins[1]) == bound
     if first is None or not same or not graph.is_integer(bound):
         return None
-    return _Counting(first, bound)
+    return first, bound
 
 
 def _less(graph: Graph, condition: str) -> tuple[str, str] | None:
