@@ -58,7 +58,7 @@ def _run_time_if(
         graph: onnx.GraphProto, inner: NodeContext, path: str, _: Sequence[Value]
     ) -> Sequence[Value]:
         given.append(inner.run_graph(graph, (), path))
-        return list(_all_leaves(given[-1]))
+        return list(_leaves(given[-1]))
 
     branches = [
         context.body("then_branch", (), partial(build, then_branch)),
@@ -66,7 +66,7 @@ def _run_time_if(
     ]
     for one, other in zip(*given, strict=True):
         _check_alike(one, other, condition)
-    either = _as_vectors(branches, [list(_all_leaves(values)) for values in given])
+    either = _as_vectors(branches, [list(_leaves(values)) for values in given])
     chosen = _place_if(context, condition, branches)
     leaves = (either_rank(leaf) if n in either else leaf for n, leaf in enumerate(chosen))
     return [_like(value, leaves) for value in given[0]]
@@ -124,17 +124,13 @@ def _as_vectors(branches: Sequence[Body], given: Sequence[Sequence[Value]]) -> s
     return found
 
 
-def _all_leaves(values: Iterable[Value]) -> Iterator[Value]:
+def _leaves(values: Iterable[Value]) -> Iterator[Value]:
+    """Yields the tensors that make up values."""
     for value in values:
-        yield from _leaves(value)
-
-
-def _leaves(value: Value) -> Iterator[Value]:
-    """Yields the tensors that make up a value."""
-    if not isinstance(value, SequenceValue):
-        yield value
-        return
-    yield from _all_leaves(value.items)
+        if isinstance(value, SequenceValue):
+            yield from _leaves(value.items)
+        else:
+            yield value
 
 
 def _like(value: Value, leaves: Iterator[Value]) -> Value:
