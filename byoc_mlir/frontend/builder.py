@@ -232,13 +232,13 @@ class NodeContext:
             ValueNeeded: the operand is computed at run time.
             VerifyException: the operand does not have one element.
         """
-        return _only(self.known(value, what).reshape(-1).tolist(), what)
+        return only(self.known(value, what).reshape(-1).tolist(), what)
 
     def size(self, value: Value, what: str) -> Size:
         """Returns the only element of an operand that is constant, or that follows from the inputs'
         shapes.
         """
-        return _only(self.sizes(value, what), what)
+        return only(self.sizes(value, what), what)
 
     def known(self, value: Value, what: str) -> Array:
         """Returns the content of an operand that must be a constant.
@@ -262,7 +262,12 @@ class NodeContext:
         return operand
 
 
-def _only(items: Sequence[_Item], what: str) -> _Item:
+def only(items: Sequence[_Item], what: str) -> _Item:
+    """Returns the item of a sequence that must have one.
+
+    Raises:
+        VerifyException: the sequence has another length; the message calls it `what`.
+    """
     if len(items) != 1:
         raise VerifyException(f"{what} has {len(items)} elements, accepted is one")
     return items[0]

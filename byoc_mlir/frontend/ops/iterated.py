@@ -14,7 +14,7 @@ from byoc_mlir.dialects.relay.index import TakeOp
 from byoc_mlir.dialects.relay.shape import asking, at_most
 from byoc_mlir.dims import Size, ceildiv, largest
 from byoc_mlir.errors import UndecidedSizeError
-from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.builder import NodeContext, only
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.sizes import SizeTensor
@@ -87,7 +87,7 @@ def range_of_iteration(context: NodeContext, start: Value, limit: Value, delta: 
         ValueNeeded: the range's size is not provably the same in all iterations.
     """
     operands = ((start, "start"), (limit, "limit"), (delta, "delta"))
-    first, last, step = (_item(value, what) for value, what in operands)
+    first, last, step = (only(_items(value, what), what) for value, what in operands)
     if start.dtype.kind != "i" or not isinstance(step, int) or step == 0:
         raise _not_fixed(f"the range of {start.dtype} by {step}")
     count = ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step)
@@ -104,13 +104,6 @@ def _numbers(context: NodeContext, count: Size, step: int, like: Value) -> Value
         return context.constant(np.arange(count) * step, like.dtype)
     numbers = cast(context, arith.positions(context, count, 0, 1), like.dtype)
     return arith.multiply(context, numbers, step)
-
-
-def _item(value: Value, what: str) -> Size:
-    items = _items(value, what)
-    if len(items) != 1:
-        raise VerifyException(f"{what} has {len(items)} elements, accepted is one")
-    return items[0]
 
 
 def _items(value: Value, what: str) -> Sequence[Size]:
