@@ -117,6 +117,4 @@ def as_features(context: NodeContext, data: Value, *numbers: Array | None) -> Va
     types = [data.dtype, *(array.dtype for array in numbers if array is not None)]
     wanted = np.dtype(np.float64 if np.float64 in types else np.float32)
     rows = arith.reshape(context, data, [1, *data.sizes]) if data.rank == 1 else data
-    if rows.dtype == wanted:
-        return rows
     return cast(context, rows, wanted)
