@@ -124,30 +124,19 @@ def _scatter_reduction(reduction: str) -> str:
     return _SCATTER_REDUCTIONS[reduction]
 
 
-@onnx_op("CumSum")
-def cumsum(
-    context: NodeContext, data: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
-) -> Value:
-    return _running(context, index.CumsumOp, data, axis, exclusive, reverse)
+def _register_running(op_type: str, op: type[index.ScanOp]) -> None:
+    @onnx_op(op_type)
+    def running(
+        context: NodeContext, data: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
+    ) -> Value:
+        along = context.count(axis, "axis", least=-data.rank)
+        return context.emit(op, data, axis=along, exclusive=bool(exclusive), reverse=bool(reverse))
+
+    del running
 
 
-@onnx_op("CumProd")
-def cumprod(
-    context: NodeContext, data: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
-) -> Value:
-    return _running(context, index.CumprodOp, data, axis, exclusive, reverse)
-
-
-def _running(
-    context: NodeContext,
-    op: type[index.ScanOp],
-    data: Value,
-    axis: Value,
-    exclusive: int,
-    reverse: int,
-) -> Value:
-    along = context.count(axis, "axis", least=-data.rank)
-    return context.emit(op, data, axis=along, exclusive=bool(exclusive), reverse=bool(reverse))
+_register_running("CumSum", index.CumsumOp)
+_register_running("CumProd", index.CumprodOp)
 
 
 @onnx_op("TopK")
