@@ -15,12 +15,12 @@ RADICES = (4, 2, 3, 5, 7, 11, 13)
 """Factors into which a length is split, in the order in which they are tried."""
 
 
-def factors_of(length: int) -> list[int]:
-    """Returns the length as a product of `RADICES`; empty if it is none, or 1."""
+def factors_of(length: int, radices: Sequence[int] = RADICES) -> list[int]:
+    """Returns the length as a product of `radices`; empty if it is none, or 1."""
     found: list[int] = []
     if length < 1:
         return found
-    for radix in RADICES:
+    for radix in radices:
         while length % radix == 0:
             found.append(radix)
             length //= radix

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import count
 
 import numpy as np
@@ -108,7 +107,7 @@ def _complex(context: NodeContext, data: Value, *, inverse: bool) -> Value:
     if _is_fast(length):
         return context.emit(FftOp, data, inverse=inverse)
     least = -(-(2 * length - 1) // _VECTOR) * _VECTOR
-    padded = next(n for n in count(least, _VECTOR) if _has_only(n, _CONVOLVED))
+    padded = next(n for n in count(least, _VECTOR) if factors_of(n, _CONVOLVED))
     squares = np.arange(length) ** 2 % (2 * length)
     chirp = np.exp((1j if inverse else -1j) * np.pi * squares / length)
     opposite = np.zeros(padded, np.complex128)
@@ -119,14 +118,6 @@ def _complex(context: NodeContext, data: Value, *, inverse: bool) -> Value:
     convolved = _times(context, spectrum, np.fft.fft(opposite))
     result = _resized(context, context.emit(FftOp, convolved, inverse=True), -2, length)
     return _times(context, result, chirp / length if inverse else chirp)
-
-
-def _has_only(number: int, primes: Sequence[int]) -> bool:
-    """True if a number has no other prime factors."""
-    for prime in primes:
-        while number % prime == 0:
-            number //= prime
-    return number == 1
 
 
 def _times(context: NodeContext, data: Value, factors: Array) -> Value:
