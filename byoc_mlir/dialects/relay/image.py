@@ -118,7 +118,15 @@ class ResizeOp(DataOp):
         old, new, scale = self._axis(number)
         if is_symbolic((old, new)) or scale is None:
             raise UndecidedSizeError(f"{self.name} resizes {old} elements to {new}")
-        return self._taps(ResizedAxis(index(old), index(new), scale, self.part_of(number)))
+        return taps(
+            ResizedAxis(index(old), index(new), scale, self.part_of(number)),
+            self.method.data,
+            self.coordinate_transformation_mode.data,
+            self.rounding_method.data,
+            alpha=self.cubic_alpha.value.data,
+            antialias=bool(self.antialias.value.data),
+            exclude_outside=bool(self.exclude_outside.value.data),
+        )
 
     def _axis(self, number: int) -> tuple[Size, Size, float | None]:
         """Returns the old and new size of an axis, and the scale factor."""
@@ -128,14 +136,3 @@ class ResizeOp(DataOp):
         if is_symbolic((old, new)):
             return old, new, None
         return old, new, index(new) / index(old) if old else 1.0
-
-    def _taps(self, axis: ResizedAxis) -> Taps:
-        return taps(
-            axis,
-            self.method.data,
-            self.coordinate_transformation_mode.data,
-            self.rounding_method.data,
-            alpha=self.cubic_alpha.value.data,
-            antialias=bool(self.antialias.value.data),
-            exclude_outside=bool(self.exclude_outside.value.data),
-        )
