@@ -49,6 +49,8 @@ class ControlOp(RelayOp):
 
     IS_FOLDED: ClassVar = False
 
+    outputs = var_result_def(TensorType)
+
     def infer_types(self) -> Sequence[Attribute]:
         """Returns the declared result types, which the functions determine."""
         return self.result_types
@@ -121,7 +123,6 @@ class IfOp(ControlOp):
     arguments = var_operand_def(TensorType)
     then_branch = prop_def(SymbolRefAttr)
     else_branch = prop_def(SymbolRefAttr)
-    outputs = var_result_def(TensorType)
 
     def symbols(self) -> tuple[SymbolRefAttr, ...]:
         return (self.then_branch, self.else_branch)
@@ -165,7 +166,6 @@ class BindOp(BodyOp):
     name = "relay.bind"
     number = operand_def(TensorType)
     arguments = var_operand_def(TensorType)
-    outputs = var_result_def(TensorType)
 
     def bound(self) -> str:
         """Returns the symbol that the function binds.
@@ -201,7 +201,6 @@ class CallOp(BodyOp):
 
     name = "relay.call"
     arguments = var_operand_def(TensorType)
-    outputs = var_result_def(TensorType)
 
 
 class LoopOp(BodyOp):
@@ -212,11 +211,12 @@ class LoopOp(BodyOp):
     """
 
     carried = int_prop()
+    values = var_operand_def(TensorType)
 
     @property
-    @abstractmethod
     def loop_values(self) -> Sequence[SSAValue]:
         """Returns the carried values, then the values that are the same for all iterations."""
+        return self.values
 
     @property
     def initial(self) -> Sequence[SSAValue]:
@@ -286,13 +286,7 @@ class ForOp(LoopOp):
     """
 
     name = "relay.for"
-    values = var_operand_def(TensorType)
     count = size_prop()
-    outputs = var_result_def(TensorType)
-
-    @property
-    def loop_values(self) -> Sequence[SSAValue]:
-        return self.values
 
     def signature(self) -> FunctionType:
         return FunctionType.from_lists([NUMBER, *self.values.types], self.results_of_body())
@@ -324,12 +318,6 @@ class WhileOp(LoopOp):
     name = "relay.while"
     limit = operand_def(TensorType)
     condition = operand_def(TensorType)
-    values = var_operand_def(TensorType)
-    outputs = var_result_def(TensorType)
-
-    @property
-    def loop_values(self) -> Sequence[SSAValue]:
-        return self.values
 
     def signature(self) -> FunctionType:
         return FunctionType.from_lists(
