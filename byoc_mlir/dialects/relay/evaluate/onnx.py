@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import onnx
-from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
-from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.evaluate.elementwise import element_dtype
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import CompilationError, ExecutionError
 from byoc_mlir.tensors import Array
@@ -71,7 +70,7 @@ def _onnx_node(op: OnnxNodeOp, *operands: Array) -> Sequence[Array]:
     opsets = {op.domain.data: op.opset.value.data}
     try:
         results = [
-            np.asarray(result).astype(_dtype(value), casting="same_kind", copy=False)
+            np.asarray(result).astype(element_dtype(value), casting="same_kind", copy=False)
             for result, value in zip(
                 reference_outputs(op.proto, operands, opsets), op.results, strict=True
             )
@@ -82,10 +81,6 @@ def _onnx_node(op: OnnxNodeOp, *operands: Array) -> Sequence[Array]:
             f" cannot compute it: {error}"
         ) from error
     return results
-
-
-def _dtype(value: SSAValue) -> np.dtype[Any]:
-    return numpy_dtype(tensor_type(value).element_type)
 
 
 FUNCTIONS: dict[type[RelayOp], Callable[..., Sequence[Array]]] = {OnnxNodeOp: _onnx_node}
