@@ -6,7 +6,6 @@ A memory space is `host`, or the name of a device. A memref of a device carries 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
@@ -154,9 +153,9 @@ def region_space(function: Operation) -> str:
 def region_spaces(module: ModuleOp) -> dict[str, str]:
     """Returns the memory space of each region that runs on a device, by symbol."""
     return {
-        function.sym_name.data: space
-        for function in _functions(module)
-        if (space := region_space(function)) != HOST_SPACE
+        op.sym_name.data: space
+        for op in module.body.block.ops
+        if isinstance(op, FuncOp) and (space := region_space(op)) != HOST_SPACE
     }
 
 
@@ -175,7 +174,3 @@ def _spaces(attributes: ArrayAttr[DictionaryAttr] | None, count: int) -> list[st
         return [HOST_SPACE] * count
     found = [one.data.get(MEMORY_SPACE) for one in attributes]
     return [one.data if isinstance(one, StringAttr) else HOST_SPACE for one in found]
-
-
-def _functions(module: ModuleOp) -> Iterator[FuncOp]:
-    return (op for op in module.body.block.ops if isinstance(op, FuncOp))
