@@ -164,20 +164,12 @@ class AbsOp(IntegerUnaryIntrinsic):
     is_int_min_poison = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
 
 
-@irdl_op_definition
-class CountLeadingZerosOp(IntegerUnaryIntrinsic):
-    name = "llvm.intr.ctlz"
-
+class CountZerosIntrinsic(IntegerUnaryIntrinsic, ABC):
     is_zero_poison = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
 
 
-@irdl_op_definition
-class CountTrailingZerosOp(IntegerUnaryIntrinsic):
-    name = "llvm.intr.cttz"
-
-    is_zero_poison = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
-
-
+CountLeadingZerosOp = define_op(CountZerosIntrinsic, "llvm.intr.ctlz")
+CountTrailingZerosOp = define_op(CountZerosIntrinsic, "llvm.intr.cttz")
 ReduceAddOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.add")
 ReduceMulOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.mul")
 ReduceAndOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.and")
