@@ -161,28 +161,18 @@ class MaximumOp(BroadcastOp):
     traits = traits_def(Commutative())
 
 
-@irdl_op_definition
-class MinimumOp(BroadcastOp):
-    """The smaller of both; NaN when either is NaN."""
-
-    name = "relay.minimum"
-    traits = traits_def(Commutative())
-
-
-@irdl_op_definition
-class ModOp(BroadcastOp):
-    """The remainder with the sign of the dividend, as C `fmod`."""
-
-    name = "relay.mod"
-
-
-@irdl_op_definition
-class FloorModOp(BroadcastOp):
-    """The remainder with the sign of the divisor."""
-
-    name = "relay.floor_mod"
-
-
+MinimumOp = define_op(
+    BroadcastOp,
+    "relay.minimum",
+    "The smaller of both; NaN when either is NaN.",
+    {"traits": traits_def(Commutative())},
+)
+ModOp = define_op(
+    BroadcastOp, "relay.mod", "The remainder with the sign of the dividend, as C `fmod`."
+)
+FloorModOp = define_op(
+    BroadcastOp, "relay.floor_mod", "The remainder with the sign of the divisor."
+)
 NegativeOp = define_op(UnaryOp, "relay.negative", "`-data`.")
 AbsOp = define_op(UnaryOp, "relay.abs", "The absolute value.")
 SignOp = define_op(UnaryOp, "relay.sign", "-1, 0 or 1; NaN stays NaN.")

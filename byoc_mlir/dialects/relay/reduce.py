@@ -10,6 +10,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.dialects.operations import define_op
 from byoc_mlir.dialects.relay.base import (
     AlongAxisOp,
     DataOp,
@@ -70,24 +71,10 @@ class ArgReduceOp(ReduceOp, ABC):
 
 
 @irdl_op_definition
-class SumOp(ReduceOp):
-    """The sum."""
-
-    name = "relay.sum"
-
-
-@irdl_op_definition
 class MeanOp(ReduceOp):
     """The arithmetic mean."""
 
     name = "relay.mean"
-
-
-@irdl_op_definition
-class ProdOp(ReduceOp):
-    """The product."""
-
-    name = "relay.prod"
 
 
 @irdl_op_definition
@@ -97,25 +84,19 @@ class MaxOp(ReduceOp):
     name = "relay.max"
 
 
-@irdl_op_definition
-class MinOp(ReduceOp):
-    """The minimum; NaN when any element is."""
-
-    name = "relay.min"
-
-
-@irdl_op_definition
-class ArgmaxOp(ArgReduceOp):
-    """The index of the maximum, the first one unless `select_last_index`."""
-
-    name = "relay.argmax"
-
-
-@irdl_op_definition
-class ArgminOp(ArgReduceOp):
-    """The index of the minimum, the first one unless `select_last_index`."""
-
-    name = "relay.argmin"
+SumOp = define_op(ReduceOp, "relay.sum", "The sum.")
+ProdOp = define_op(ReduceOp, "relay.prod", "The product.")
+MinOp = define_op(ReduceOp, "relay.min", "The minimum; NaN when any element is.")
+ArgmaxOp = define_op(
+    ArgReduceOp,
+    "relay.argmax",
+    "The index of the maximum, the first one unless `select_last_index`.",
+)
+ArgminOp = define_op(
+    ArgReduceOp,
+    "relay.argmin",
+    "The index of the minimum, the first one unless `select_last_index`.",
+)
 
 
 class SoftmaxLikeOp(AlongAxisOp, FloatUnaryOp, ABC):
