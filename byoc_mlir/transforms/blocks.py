@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
@@ -43,6 +43,12 @@ def blocks_of(func: FuncOp) -> Iterator[Block]:
             for inner in region.blocks
         ]
         pending.extend(reversed(nested))
+
+
+def partitioned_blocks(module: ModuleOp) -> Iterator[Block]:
+    """Yields the blocks of all functions that the partitioner may cut, in program order."""
+    for func in host_functions(module):
+        yield from blocks_of(func)
 
 
 def is_constant(op: Operation) -> bool:
@@ -140,6 +146,31 @@ def live_ops(block: Block) -> set[Operation]:
             if isinstance(value.owner, Operation) and value.owner.parent is block
         )
     return live
+
+
+def move_ops(
+    ops: Iterable[Operation],
+    block: Block,
+    inputs: Sequence[SSAValue],
+    constants: Iterable[Operation],
+) -> None:
+    """Moves ops to the end of an empty block, whose arguments take the place of `inputs`.
+
+    Copies of `constants`, which the block begins with, take the place of these.
+    """
+    inner = dict[SSAValue, SSAValue](zip(inputs, block.args, strict=True))
+    for value, argument in zip(inputs, block.args, strict=True):
+        argument.name_hint = value.name_hint
+    for constant in constants:
+        copy = constant.clone()
+        block.add_op(copy)
+        inner |= zip(constant.results, copy.results, strict=True)
+    for op in ops:
+        op.detach()
+        block.add_op(op)
+        for index, operand in enumerate(op.operands):
+            if operand in inner:
+                op.operands[index] = inner[operand]
 
 
 def erase_unused(constants: Iterable[Operation]) -> None:

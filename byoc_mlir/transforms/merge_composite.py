@@ -20,11 +20,11 @@ from byoc_mlir.limits import in_time
 from byoc_mlir.patterns import CompositePattern, Match, Scope, all_matches, checked_reason
 from byoc_mlir.transforms.annotated_regions import find_regions
 from byoc_mlir.transforms.blocks import (
-    blocks_of,
     can_offload,
     erase_unused,
-    host_functions,
     live_ops,
+    move_ops,
+    partitioned_blocks,
 )
 from byoc_mlir.transforms.region_graph import check_annotations
 
@@ -62,9 +62,8 @@ class MergeComposite(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         check_annotations(op)
         table = [pattern for target in self.targets for pattern in pattern_table(target)]
-        for func in host_functions(op):
-            for block in blocks_of(func):
-                _merge_block(block, table)
+        for block in partitioned_blocks(op):
+            _merge_block(block, table)
 
 
 def pattern_table(target: str) -> Sequence[CompositePattern]:
@@ -196,22 +195,8 @@ def _wrap(name: str, match: Match, replaced: dict[SSAValue, SSAValue]) -> None:
         result.name_hint = value.name_hint
         value.replace_all_uses_with(result)
         replaced[value] = result
-    _fill(block, match, inputs)
-
-
-def _fill(block: Block, match: Match, inputs: Sequence[SSAValue]) -> None:
-    inner = dict[SSAValue, SSAValue](zip(inputs, block.args, strict=True))
-    for value, argument in zip(inputs, block.args, strict=True):
-        argument.name_hint = value.name_hint
-    for constant in match.constants:
-        assert isinstance(constant.owner, Operation)
-        copy = constant.owner.clone()
-        block.add_op(copy)
-        inner[constant] = copy.results[0]
     for op in match.ops:
-        op.detach()
         op.attributes.pop(REFUSED, None)
-        block.add_op(op)
-        for index, operand in enumerate(op.operands):
-            op.operands[index] = inner.get(operand, operand)
+    constants = [one.owner for one in match.constants if isinstance(one.owner, Operation)]
+    move_ops(match.ops, block, inputs, constants)
     block.add_op(YieldOp(match.results))

@@ -22,6 +22,7 @@ from byoc_mlir.transforms.blocks import (
     erase_unused,
     host_functions,
     is_constant,
+    move_ops,
     region_symbols,
 )
 from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
@@ -124,7 +125,8 @@ class _Outliner:
         for value, result in zip(results, call.results, strict=True):
             result.name_hint = value.name_hint
             value.replace_uses_with_if(result, lambda use: use.operation not in inside)
-        _fill(body, ops, inputs, constants, results)
+        move_ops(ops, body, inputs, constants)
+        body.add_op(ReturnOp(*results))
         erase_unused(constants)
         self._insert_after(caller, function)
 
@@ -183,26 +185,3 @@ def _leaving(ops: Sequence[Operation]) -> list[SSAValue]:
         for result in op.results
         if any(use.operation not in inside for use in result.uses)
     ]
-
-
-def _fill(
-    body: Block,
-    ops: Sequence[Operation],
-    inputs: Sequence[SSAValue],
-    constants: Sequence[Operation],
-    results: Sequence[SSAValue],
-) -> None:
-    inner = dict[SSAValue, SSAValue](zip(inputs, body.args, strict=True))
-    for value, argument in zip(inputs, body.args, strict=True):
-        argument.name_hint = value.name_hint
-    for constant in constants:
-        copy = constant.clone()
-        body.add_op(copy)
-        inner |= zip(constant.results, copy.results, strict=True)
-    for op in ops:
-        op.detach()
-        body.add_op(op)
-        for index, operand in enumerate(op.operands):
-            if operand in inner:
-                op.operands[index] = inner[operand]
-    body.add_op(ReturnOp(*results))
