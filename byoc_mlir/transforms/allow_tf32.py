@@ -9,8 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import COMPUTED_IN
-from byoc_mlir.backends import get_backend
-from byoc_mlir.transforms.blocks import blocks_of, host_functions, is_node
+from byoc_mlir.transforms.blocks import is_node, partitioned_blocks
 from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.profitability import ProfitableGemms
 
@@ -39,12 +38,10 @@ class AllowTf32(ModulePass):
     exact: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        backends = [get_backend(target) for target in self.targets]
-        gains = ProfitableGemms("tf32", backends, self.exact)
-        for func in host_functions(op):
-            for block in blocks_of(func):
-                for node in filter(is_node, block.ops):
-                    product = gains.product(node)
-                    if product is not None:
-                        product.op.attributes[COMPUTED_IN] = StringAttr("tf32")
+        gains = ProfitableGemms("tf32", self.targets, self.exact)
+        for block in partitioned_blocks(op):
+            for node in filter(is_node, block.ops):
+                product = gains.product(node)
+                if product is not None:
+                    product.op.attributes[COMPUTED_IN] = StringAttr("tf32")
         keep_float(op, gains.kept_float)

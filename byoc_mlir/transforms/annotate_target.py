@@ -19,12 +19,11 @@ from byoc_mlir.limits import in_time
 from byoc_mlir.patterns import checked_reason
 from byoc_mlir.transforms.annotated_regions import AnnotatedRegion, find_regions, insert_annotations
 from byoc_mlir.transforms.blocks import (
-    blocks_of,
     can_offload,
     has_effects,
-    host_functions,
     is_node,
     live_ops,
+    partitioned_blocks,
     region_symbols,
 )
 
@@ -65,9 +64,8 @@ class AnnotateTarget(ModulePass):
         if not rules:
             return
         regions = region_symbols(op)
-        for func in host_functions(op):
-            for block in blocks_of(func):
-                _annotate_block(block, rules, regions)
+        for block in partitioned_blocks(op):
+            _annotate_block(block, rules, regions)
 
 
 def _annotate_block(

@@ -21,7 +21,7 @@ from byoc_mlir.transforms.annotated_regions import (
     insert_annotations,
     strip_annotations,
 )
-from byoc_mlir.transforms.blocks import blocks_of, host_functions, region_symbols, values_used
+from byoc_mlir.transforms.blocks import partitioned_blocks, region_symbols, values_used
 from byoc_mlir.transforms.contraction import MergedNodes
 from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
 from byoc_mlir.transforms.union_find import UnionFind
@@ -197,7 +197,7 @@ class MergeCompilerRegions(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         outlined = region_symbols(op)
-        blocks = [block for func in host_functions(op) for block in blocks_of(func)]
+        blocks = list(partitioned_blocks(op))
         graphs = [build_graph(block, find_regions(block), outlined) for block in blocks]
         for graph in graphs:
             graph.order()  # refuses a region that cannot run as a whole, before any change
@@ -215,7 +215,11 @@ def merged_regions(
     pairs = list(_candidates(graph))
     if pairs:
         graph = _rebuild(block, graph, _merge_pairs(block, graph, pairs), outlined)
-    return _regions(graph)
+    return [
+        AnnotatedRegion(node.compiler, node.ops)
+        for node in graph.nodes
+        if node.compiler is not None
+    ]
 
 
 def _merge_levels(graph: RegionGraph, compiler: str) -> Iterable[Sequence[int]]:
@@ -320,11 +324,3 @@ def _rebuild(
             ops = (op for node in group for op in graph.nodes[node].ops)
             regions.append(AnnotatedRegion(compiler, tuple(sorted(ops, key=place.__getitem__))))
     return build_graph(block, regions, outlined)
-
-
-def _regions(graph: RegionGraph) -> Sequence[AnnotatedRegion]:
-    return [
-        AnnotatedRegion(node.compiler, node.ops)
-        for node in graph.nodes
-        if node.compiler is not None
-    ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import f32
 from xdsl.ir import BlockArgument, Operation
 
-from byoc_mlir.backends import Backend, get_backend
+from byoc_mlir.backends import get_backend
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name, tensor_type
@@ -36,6 +36,7 @@ class ProfitableGemms:
 
     Args:
         precision: argument of `Backend.profitability`.
+        targets: names of the backends.
         exact: names of nodes that stay in `f32`.
         refuses: function that returns why an op must stay in `f32` regardless of its speed, or
             `None`; the op is a GEMM, or a composite with one.
@@ -44,13 +45,13 @@ class ProfitableGemms:
     def __init__(
         self,
         precision: str,
-        backends: Sequence[Backend],
+        targets: Sequence[str],
         exact: Collection[str] = (),
         refuses: Callable[[Operation, Operation], str | None] = lambda op, product: None,
     ):
-        self._backends, self._refuses = backends, refuses
+        self._backends, self._refuses = list(map(get_backend, targets)), refuses
         self._exact = frozenset(exact)
-        self._profitability = {one.name: one.profitability(precision) for one in backends}
+        self._profitability = {one.name: one.profitability(precision) for one in self._backends}
         self.kept_float: dict[str, str] = {}
         """Reasons why nodes stay in `f32` although the precision pays for their kind of op."""
 

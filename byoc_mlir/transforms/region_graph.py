@@ -14,11 +14,10 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.patterns.subjects import describe
 from byoc_mlir.transforms.annotated_regions import AnnotatedRegion, find_regions, unannotated
 from byoc_mlir.transforms.blocks import (
-    blocks_of,
     has_effects,
-    host_functions,
     is_constant,
     is_node,
+    partitioned_blocks,
     region_symbols,
     values_used,
 )
@@ -97,10 +96,9 @@ def check_annotations(module: ModuleOp) -> None:
         PassFailedException: the annotations are inconsistent; the message says where and why.
     """
     outlined = region_symbols(module)
-    for func in host_functions(module):
-        for block in blocks_of(func):
-            if regions := find_regions(block):
-                build_graph(block, regions, outlined).order()
+    for block in partitioned_blocks(module):
+        if regions := find_regions(block):
+            build_graph(block, regions, outlined).order()
 
 
 def build_graph(

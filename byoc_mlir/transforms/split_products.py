@@ -14,11 +14,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from byoc_mlir.abi import COMPUTED_IN
-from byoc_mlir.backends import get_backend
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import RelayOp, elementwise, logic, nn, transform, window
 from byoc_mlir.dialects.relay.base import rank_of, sizes_of
-from byoc_mlir.transforms.blocks import blocks_of, host_functions, is_node
+from byoc_mlir.transforms.blocks import is_node, partitioned_blocks
 from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.profitability import ProfitableGemm, ProfitableGemms
@@ -67,11 +66,9 @@ class SplitProducts(ModulePass):
     exact: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        backends = [get_backend(target) for target in self.targets]
-        gains = ProfitableGemms(PRECISION_NAME, backends, self.exact)
-        for func in host_functions(op):
-            for block in blocks_of(func):
-                _split_block(block, gains)
+        gains = ProfitableGemms(PRECISION_NAME, self.targets, self.exact)
+        for block in partitioned_blocks(op):
+            _split_block(block, gains)
         keep_float(op, gains.kept_float)
 
 

@@ -13,13 +13,12 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.backends import get_backend
 from byoc_mlir.dialects.byoc import CompositeOp, YieldOp
 from byoc_mlir.dialects.relay.base import tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import CastOp
 from byoc_mlir.dialects.relay.window import ConvOp
-from byoc_mlir.transforms.blocks import blocks_of, host_functions
+from byoc_mlir.transforms.blocks import partitioned_blocks
 from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.profitability import ProfitableGemm, ProfitableGemms
 from byoc_mlir.transforms.rewriting import constant_array, place_after
@@ -78,11 +77,9 @@ class ToMixedPrecision(ModulePass):
     exact: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        backends = [get_backend(target) for target in self.targets]
-        gains = ProfitableGemms(self.type, backends, self.exact, why_not_rounded)
-        for func in host_functions(op):
-            for block in blocks_of(func):
-                _Mixer(RoundedValues(block, gains), _TYPES[self.type]).run()
+        gains = ProfitableGemms(self.type, self.targets, self.exact, why_not_rounded)
+        for block in partitioned_blocks(op):
+            _Mixer(RoundedValues(block, gains), _TYPES[self.type]).run()
         keep_float(op, gains.kept_float)
 
 
