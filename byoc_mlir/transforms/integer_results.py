@@ -24,7 +24,7 @@ from byoc_mlir.dialects.relay.transform import ConcatenateOp
 from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.quantised import BYTES, Quantised, placed, quantised, same_value
-from byoc_mlir.transforms.rewriting import constant_array
+from byoc_mlir.transforms.rewriting import clip_bounds, constant_array
 
 Integers: TypeAlias = "SSAValue | str | None"
 Rule: TypeAlias = "Callable[[Any, ResultParameters, OpSequence], Integers]"
@@ -94,10 +94,7 @@ def _without_clips(value: SSAValue) -> tuple[tuple[float, float], SSAValue]:
     """
     low, high = -math.inf, math.inf
     while isinstance(op := value.owner, elementwise.ClipOp | nn.ReluOp):
-        inner = (0.0, math.inf)
-        if isinstance(op, elementwise.ClipOp):
-            inner = (op.a_min.value.data, op.a_max.value.data)
-        low, high = (min(max(bound, low), high) for bound in inner)
+        low, high = (min(max(bound, low), high) for bound in clip_bounds(op))
         value = op.data
     return (low, high), value
 
@@ -210,14 +207,14 @@ def _table(value: SSAValue, target: ResultParameters, new: OpSequence) -> SSAVal
     found = _function_of_one_byte(value)
     if found is None:
         return None
-    values = dict(found.numbers)
+    byte, values, ops = found
     with np.errstate(all="ignore"):
-        for op in found.ops:
+        for op in ops:
             operands = [_operand(each, values) for each in op.operands]
             values[op.results[0]] = evaluate_op(op, operands)[0]
     results = np.broadcast_to(_operand(value, values), (256,))
     table = new.constant("table", placed(results, scale, zero_point))
-    return new.add(qnn.LookupOp, found.byte, table)
+    return new.add(qnn.LookupOp, byte, table)
 
 
 def _operand(value: SSAValue, values: dict[SSAValue, Array]) -> Array:
@@ -232,22 +229,14 @@ _MOST_OPS = 32
 """Maximum number of ops of a function that is tabulated."""
 
 
-@dataclass(frozen=True)
-class _ByteFunction:
-    """Function of one byte: chain of element-wise ops with constants."""
-
-    byte: SSAValue
-    numbers: dict[SSAValue, Array]
-    """Values of each input of the function for the 256 bytes, in the order of their bits."""
-    ops: list[RelayOp]
-    """Ops of the function, in order."""
-
-
-def _function_of_one_byte(value: SSAValue) -> _ByteFunction | None:
+def _function_of_one_byte(
+    value: SSAValue,
+) -> tuple[SSAValue, dict[SSAValue, Array], list[RelayOp]] | None:
     """Returns the function of one byte that computes a value, or `None`.
 
-    If a lookup produced the byte, the lookup is part of the function, and the byte is the lookup's
-    operand.
+    It is the byte, the values of each input of the function for the 256 bytes, in the order of
+    their bits, and the element-wise ops of the function, in order. If a lookup produced the byte,
+    the lookup is part of the function, and the byte is the lookup's operand.
     """
     bytes_: list[SSAValue] = []
     numbers: dict[SSAValue, Array] = {}
@@ -272,7 +261,7 @@ def _function_of_one_byte(value: SSAValue) -> _ByteFunction | None:
         ops[op] = None
         return fits
 
-    return _ByteFunction(bytes_[0], numbers, list(ops)) if visit(value) and bytes_ else None
+    return (bytes_[0], numbers, list(ops)) if visit(value) and bytes_ else None
 
 
 def _numbers(value: SSAValue) -> tuple[SSAValue, Array] | None:
@@ -280,16 +269,16 @@ def _numbers(value: SSAValue) -> tuple[SSAValue, Array] | None:
     lookup.
     """
     integers = quantised(value)
-    if integers is None or not (integers.is_bytes and integers.is_known):
+    if integers is None or not integers.is_bytes:
+        return None
+    scale, zero_point = constant_array(integers.scale), constant_array(integers.zero_point)
+    if scale is None or zero_point is None:
         return None
     byte, results = integers.data, np.arange(256, dtype=np.uint8).view(integers.dtype)
     if isinstance(byte.owner, qnn.LookupOp):
         table = constant_array(byte.owner.table)
         if table is not None:
             byte, results = byte.owner.data, table
-    scale, zero_point = constant_array(integers.scale), constant_array(integers.zero_point)
-    assert scale is not None
-    assert zero_point is not None
     return byte, (results.astype(np.int32) - zero_point.astype(np.int32)).astype(np.float32) * scale
 
 

@@ -52,13 +52,6 @@ class Quantised:
         """
         return self.is_whole and self.dtype in BYTES
 
-    @property
-    def is_known(self) -> bool:
-        """True if scale and zero point are constants."""
-        return (
-            constant_array(self.scale) is not None and constant_array(self.zero_point) is not None
-        )
-
 
 def quantised(value: SSAValue) -> Quantised | None:
     """Returns the operands of the `qnn.dequantize` that computes a value; `None` for other values

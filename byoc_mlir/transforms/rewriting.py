@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, WeightAttr
+from byoc_mlir.dialects.relay.elementwise import ClipOp
+from byoc_mlir.dialects.relay.nn import ReluOp
 from byoc_mlir.tensors import Array
 
 
@@ -25,6 +28,13 @@ def constant_array(value: SSAValue) -> Array | None:
     if isinstance(op.value, WeightAttr) and op.value.data.array is None:
         return None
     return op.array
+
+
+def clip_bounds(op: ClipOp | ReluOp) -> tuple[float, float]:
+    """Returns the bounds of a clip or relu."""
+    if isinstance(op, ClipOp):
+        return op.a_min.value.data, op.a_max.value.data
+    return 0.0, math.inf
 
 
 def constant_name(op: Operation, fallback: str) -> str:

@@ -28,7 +28,7 @@ from byoc_mlir.dialects.relay.properties import to_attribute
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.tensors import Array, transposed
 from byoc_mlir.transforms.overlapping_taps import overlapping_taps, overlapping_taps_of_pool
-from byoc_mlir.transforms.rewriting import constant_array, constant_name, replace_op
+from byoc_mlir.transforms.rewriting import clip_bounds, constant_array, constant_name, replace_op
 
 Simplified: TypeAlias = "SSAValue | Merged | None"
 Rule: TypeAlias = "Callable[[Any], Simplified]"
@@ -99,10 +99,6 @@ def _rule(*ops: type[RelayOp]) -> Callable[[F], F]:
     return register
 
 
-def _merged(new: RelayOp, *old: Operation) -> Merged:
-    return Merged(new, old)
-
-
 ReshapeLike: TypeAlias = transform.ReshapeOp | transform.SqueezeOp | transform.ExpandDimsOp
 
 
@@ -116,7 +112,7 @@ def reshapes_compose(op: ReshapeLike) -> Simplified:
         return None
     if before.data.type == op.output.type:
         return before.data
-    return _merged(transform.ReshapeOp(before.data, newshape=sizes_of(op.output)), before, op)
+    return Merged(transform.ReshapeOp(before.data, newshape=sizes_of(op.output)), (before, op))
 
 
 @_rule(transform.TransposeOp)
@@ -130,7 +126,7 @@ def transposes_compose(op: transform.TransposeOp) -> Simplified:
         return None
     inner = ints(before.axes)
     both = [inner[axis] for axis in axes]
-    return _merged(transform.TransposeOp(before.data, axes=both), before, op)
+    return Merged(transform.TransposeOp(before.data, axes=both), (before, op))
 
 
 @_rule(transform.TransposeOp)
@@ -140,7 +136,7 @@ def transpose_of_ones_is_a_reshape(op: transform.TransposeOp) -> Simplified:
     moved = [axis for axis in ints(op.axes) if shape[axis] != 1]
     if moved != sorted(moved):
         return None
-    return _merged(transform.ReshapeOp(op.data, newshape=sizes_of(op.output)), op)
+    return Merged(transform.ReshapeOp(op.data, newshape=sizes_of(op.output)), (op,))
 
 
 @_rule(transform.ConcatenateOp)
@@ -173,7 +169,9 @@ def whole_slice(op: transform.StridedSliceOp) -> Simplified:
 
 
 def _is_all(value: SSAValue, number: float) -> bool:
-    """True if `value` is a constant whose elements all equal `number`, sign of zero included."""
+    """True if `value` is a constant whose elements all equal `number`; of floats, zeros have its
+    sign, too.
+    """
     array = constant_array(value)
     if array is None or array.size == 0 or array.dtype.kind not in "iuf":
         return False
@@ -181,11 +179,6 @@ def _is_all(value: SSAValue, number: float) -> bool:
         (np.signbit(array) == (math.copysign(1.0, number) < 0)).all()
     )
     return same_sign and bool((array == number).all())
-
-
-def _neutral_operand(value: SSAValue, *, number: float, zero: float) -> bool:
-    is_float = (array := constant_array(value)) is not None and array.dtype.kind == "f"
-    return _is_all(value, zero if is_float else number)
 
 
 def _other_operand(op: elementwise.BroadcastOp, neutral: Callable[[SSAValue], bool]) -> Simplified:
@@ -199,7 +192,7 @@ def _other_operand(op: elementwise.BroadcastOp, neutral: Callable[[SSAValue], bo
 @_rule(elementwise.AddOp)
 def add_zero(op: elementwise.AddOp) -> Simplified:
     """Removes `+ 0`; for floats only `+ -0.0`, since `-0.0 + 0.0` is `0.0`."""
-    return _other_operand(op, lambda value: _neutral_operand(value, number=0, zero=-0.0))
+    return _other_operand(op, lambda value: _is_all(value, -0.0))
 
 
 @_rule(elementwise.SubtractOp)
@@ -224,7 +217,7 @@ def divide_by_one(op: elementwise.DivideOp | elementwise.PowerOp) -> Simplified:
 def maximum_with_zero_is_relu(op: elementwise.MaximumOp) -> Simplified:
     """Rewrites `maximum(x, 0)` to `relu(x)`."""
     data = _other_operand(op, lambda value: _is_all(value, 0))
-    return _merged(nn.ReluOp(data), op) if isinstance(data, SSAValue) else None
+    return Merged(nn.ReluOp(data), (op,)) if isinstance(data, SSAValue) else None
 
 
 @_rule(nn.MatmulOp)
@@ -234,10 +227,10 @@ def product_with_a_weight_is_dense(op: nn.MatmulOp) -> Simplified:
     if weight is None or weight.ndim != 2 or op.transpose_a.value.data:
         return None
     if op.transpose_b.value.data:
-        return _merged(nn.DenseOp(op.a, op.b, out_dtype=op.out_dtype), op)
+        return Merged(nn.DenseOp(op.a, op.b, out_dtype=op.out_dtype), (op,))
     turned = derived_array("transposed", [weight], lambda: transposed(weight))
     constant = _weight_before(op, turned)
-    return _merged(nn.DenseOp(op.a, constant, out_dtype=op.out_dtype), op)
+    return Merged(nn.DenseOp(op.a, constant, out_dtype=op.out_dtype), (op,))
 
 
 def _weight_before(op: Operation, array: Array) -> SSAValue:
@@ -248,27 +241,19 @@ def _weight_before(op: Operation, array: Array) -> SSAValue:
     return constant.output
 
 
-def _bounds(op: Operation) -> tuple[float, float] | None:
-    """Returns the bounds of a clip or relu."""
-    if isinstance(op, elementwise.ClipOp):
-        return op.a_min.value.data, op.a_max.value.data
-    return (0.0, math.inf) if isinstance(op, nn.ReluOp) else None
-
-
 @_rule(elementwise.ClipOp, nn.ReluOp)
 def clips_compose(op: elementwise.ClipOp | nn.ReluOp) -> Simplified:
     """Merges nested clips and relus; the outer bounds clip the inner ones."""
     before = op.data.owner
-    outer = _bounds(op)
-    inner = _bounds(before) if isinstance(before, Operation) else None
-    if outer is None or inner is None or not isinstance(before, elementwise.ClipOp | nn.ReluOp):
+    if not isinstance(before, elementwise.ClipOp | nn.ReluOp):
         return None
+    inner, outer = clip_bounds(before), clip_bounds(op)
     low, high = (min(max(bound, outer[0]), outer[1]) for bound in inner)
     if (low, high) == inner:
         return op.data
     if (low, high) == (0.0, math.inf):
-        return _merged(nn.ReluOp(before.data), before, op)
-    return _merged(elementwise.ClipOp(before.data, a_min=low, a_max=high), before, op)
+        return Merged(nn.ReluOp(before.data), (before, op))
+    return Merged(elementwise.ClipOp(before.data, a_min=low, a_max=high), (before, op))
 
 
 def _spatial_padding(value: SSAValue, fill: float) -> tuple[transform.PadOp, list[int]] | None:
@@ -295,7 +280,7 @@ def _padded_more(op: window.WindowOp, pad: transform.PadOp, widths: list[int]) -
     total = [own + more for own, more in zip(ints(op.padding), widths, strict=True)]
     properties = {**op.properties, "padding": total}
     new = type(op)(*[pad.data, *op.operands[1:]], **cast(Any, properties))
-    return _merged(new, pad, op)
+    return Merged(new, (pad, op))
 
 
 @_rule(*window.CONV.values())
@@ -343,7 +328,7 @@ def taps_on_padding_are_cut(op: window.CorrelationOp) -> Simplified:
     padding = [*(axis.before for axis in axes), *(axis.after for axis in axes)]
     properties = {**op.properties, "padding": padding}
     operands = [op.data, constant, *op.operands[2:]]
-    return _merged(type(op)(*operands, **cast(Any, properties)), op)
+    return Merged(type(op)(*operands, **cast(Any, properties)), (op,))
 
 
 @_rule(*pool.MAX_POOL.values(), *pool.AVG_POOL.values())
@@ -362,4 +347,4 @@ def windows_beyond_the_image_are_cut(op: pool.PoolOp) -> Simplified:
         "ceil_mode": False,
         **({"count_include_pad": False} if is_average else {}),
     }
-    return _merged(type(op)(op.data, **cast(Any, {**op.properties, **new})), op)
+    return Merged(type(op)(op.data, **cast(Any, {**op.properties, **new})), (op,))
