@@ -60,12 +60,9 @@ class FoldConstants(ModulePass):
 
 def _fold(op: RelayOp, operands: list[Array]) -> None:
     name = constant_name(op, "_".join(node_names(op)) or "folded")
-    location = fused_location([*_constants(op), op])
+    sources = [one.owner for one in op.operands if isinstance(one.owner, ConstantOp)]
+    location = fused_location([*sources, op])
     constants = [ConstantOp.of(name, array) for array in evaluate_op(op, operands)]
     for constant in constants:
         constant.location = location
     replace_op(op, constants, [constant.output for constant in constants])
-
-
-def _constants(op: RelayOp) -> list[ConstantOp]:
-    return [operand.owner for operand in op.operands if isinstance(operand.owner, ConstantOp)]

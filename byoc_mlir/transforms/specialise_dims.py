@@ -154,7 +154,7 @@ class _FunctionCopier:
 
     def _take(self, op: Operation) -> None:
         if isinstance(op, ConstantOp):
-            self._constants[op.output] = _clone(op)
+            self._constants[op.output] = op.clone()
         elif not self._folded(op):
             copy = self._copy(op, [self._operand(value) for value in op.operands])
             self._block.add_op(copy)
@@ -241,14 +241,3 @@ def _check_repeats(loop: ForOp) -> None:
 def _name(names: Attribute | None, number: int) -> str:
     name = names.data[number] if isinstance(names, ArrayAttr) else None
     return name.data if isinstance(name, StringAttr) else ""
-
-
-def _clone(op: ConstantOp) -> ConstantOp:
-    copy = ConstantOp.create(
-        result_types=op.result_types,
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-    )
-    copy.location = op.location
-    copy.output.name_hint = op.output.name_hint
-    return copy

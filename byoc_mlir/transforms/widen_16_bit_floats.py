@@ -109,7 +109,8 @@ class _Widener:
             return bool(known) and all(value in self._types for value in known)
         if relay_name(op) in _CHOOSING:
             return any(value in self._types or (value, f32) in self._casts for value in known)
-        return bool(halves) and _is_rounded(op)
+        is_rounded = isinstance(op, FloatUnaryOp) or relay_name(op) in _ROUNDED
+        return bool(halves) and is_rounded
 
     def _widen(self, op: Operation) -> None:
         for index, value in enumerate(op.operands):
@@ -141,10 +142,6 @@ class _Widener:
             Rewriter.insert_op(cast, place_after(value))
             self._casts[value, type_] = cast.output
         return self._casts[value, type_]
-
-
-def _is_rounded(op: Operation) -> bool:
-    return isinstance(op, FloatUnaryOp) or relay_name(op) in _ROUNDED
 
 
 def _is_half(value: SSAValue) -> bool:
