@@ -304,23 +304,19 @@ def _argument_order(size: Size) -> tuple[bool, str]:
 
 def substituted(size: Size, values: Mapping[str, Size]) -> Size:
     """Returns the size with other sizes substituted for symbols; symbols without a value stay."""
-    return _replaced(size, lambda name: values.get(name, symbol(name)))
-
-
-def _replaced(size: Size, value: Callable[[str], Size]) -> Size:
     total: Size = 0
     for monomial, factor in terms_of(size):
         product: Size = factor
         for item in monomial:
-            product = product * _value_of(item, value)
+            product = product * _value_of(item, values)
         total = total + product
     return total
 
 
-def _value_of(item: Atom, value: Callable[[str], Size]) -> Size:
+def _value_of(item: Atom, values: Mapping[str, Size]) -> Size:
     if isinstance(item, Symbol):
-        return value(item.name)
-    arguments = [_replaced(argument, value) for argument in item.arguments]
+        return values.get(item.name, symbol(item.name))
+    arguments = [substituted(argument, values) for argument in item.arguments]
     if item.kind == "floordiv":
         return floordiv(*arguments)
     return _extreme(item.kind, arguments)
