@@ -20,7 +20,7 @@ from byoc_mlir.dialects.relay.base import (
     type_sizes,
 )
 from byoc_mlir.dialects.relay.shape import at_most
-from byoc_mlir.dialects.relay.window import SpatialOp, WindowOp, ranked
+from byoc_mlir.dialects.relay.window import SpatialOp, WindowOp, checked_ints, ranked
 
 
 class PoolOp(WindowOp, ABC):
@@ -32,7 +32,7 @@ class PoolOp(WindowOp, ABC):
     def infer_types(self) -> Sequence[Attribute]:
         data = self.checked_data()
         shape, ceil = type_sizes(data), bool(self.ceil_mode.value.data)
-        pool = self._list("pool_size", self.pool_size, self.SPATIAL_RANK, least=1)
+        pool = checked_ints(self, "pool_size", self.SPATIAL_RANK, least=1)
         spatial = [
             self.output_size(size, pool[axis], axis, ceil=ceil)
             for axis, size in enumerate(shape[2:])

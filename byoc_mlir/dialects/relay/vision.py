@@ -28,6 +28,7 @@ from byoc_mlir.dialects.relay.base import (
 )
 from byoc_mlir.dialects.relay.resampling import OF_ARRAYS, Functions, SampledAxis
 from byoc_mlir.dialects.relay.shape import agree, agreeing, same
+from byoc_mlir.dialects.relay.window import checked_ints
 from byoc_mlir.dims import largest, smallest
 
 
@@ -219,12 +220,7 @@ class DeformableConv2DOp(OneResultOp):
                 f" {shared} of offsets"
             )
         for what, length, least in (("strides", 2, 1), ("padding", 4, 0), ("dilation", 2, 1)):
-            values = ints(getattr(self, what))
-            if len(values) != length or min(values) < least:
-                raise VerifyException(
-                    f"{self.name}: {what} must be {length} integers of at least {least}, found"
-                    f" {list(values)}"
-                )
+            checked_ints(self, what, length, least)
         expected = (shape[0], taps, *places[2:])
         if self.mask is not None and not agreeing(sizes_of(self.mask), expected):
             raise VerifyException(f"{self.name}: mask {self.mask.type} does not fit {offset}")

@@ -18,7 +18,7 @@ from byoc_mlir.dialects.operations import define_op
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     DataOp,
-    Ints,
+    RelayOp,
     Tensor,
     int_prop,
     ints,
@@ -82,6 +82,20 @@ def _of_rank(base: type[S], name: str, rank: int) -> type[S]:
     return define_op(base, name, fields=fields)
 
 
+def checked_ints(op: RelayOp, what: str, length: int, least: int) -> tuple[int, ...]:
+    """Returns the array property `what` of an op.
+
+    Raises:
+        VerifyException: it has another length, or an integer below `least`.
+    """
+    values = ints(getattr(op, what))
+    if len(values) != length or any(value < least for value in values):
+        raise VerifyException(
+            f"{op.name}: {what} must be {length} integers of at least {least}, found {list(values)}"
+        )
+    return values
+
+
 class WindowOp(SpatialOp, ABC):
     """Base of convolutions and pools, with `strides`, `padding` and `dilation`."""
 
@@ -92,18 +106,9 @@ class WindowOp(SpatialOp, ABC):
     def checked_window(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Returns `strides`, `padding` and `dilation`, after checking lengths and signs."""
         n = self.SPATIAL_RANK
-        strides = self._list("strides", self.strides, n, least=1)
-        padding = self._list("padding", self.padding, 2 * n, least=0)
-        return strides, padding, self._list("dilation", self.dilation, n, least=1)
-
-    def _list(self, what: str, attribute: Ints, length: int, least: int) -> tuple[int, ...]:
-        values = ints(attribute)
-        if len(values) != length or any(value < least for value in values):
-            raise VerifyException(
-                f"{self.name}: {what} must be {length} integers of at least {least},"
-                f" found {list(values)}"
-            )
-        return values
+        strides = checked_ints(self, "strides", n, least=1)
+        padding = checked_ints(self, "padding", 2 * n, least=0)
+        return strides, padding, checked_ints(self, "dilation", n, least=1)
 
     def output_size(self, size: Size, kernel: Size, axis: int, *, ceil: bool = False) -> Size:
         """Returns the number of windows along spatial axis `axis` of `size` elements."""
@@ -192,7 +197,7 @@ class TransposedCorrelationOp(WindowOp, ABC):
         data, weight = self.checked_data(), tensor_type(self.weight)
         shape, kernel, groups = type_sizes(data), type_sizes(weight), self.groups.value.data
         strides, padding, dilation = self.checked_window()
-        extra = self._list("output_padding", self.output_padding, self.SPATIAL_RANK, least=0)
+        extra = checked_ints(self, "output_padding", self.SPATIAL_RANK, least=0)
         if len(kernel) != len(shape):
             raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
         divides = groups > 0 and same(kernel[0] % groups, 0)
