@@ -189,12 +189,13 @@ def _check_types(module: ModuleOp) -> None:
     """Refuses types in the whole module whose named sizes contradict their shapes."""
     symbols = [op.sym_name.data for op in _symbols(module)]
     for op in module.walk():
-        for value in _values(op):
+        for value in defined_values(op):
             if isinstance(value.type, TensorType):
                 check_encoding(cast(Tensor, value.type), symbols)
 
 
-def _values(op: Operation) -> Iterator[SSAValue]:
+def defined_values(op: Operation) -> Iterator[SSAValue]:
+    """Yields the results of an op, and the arguments of the blocks in its regions."""
     yield from op.results
     for region in op.regions:
         for block in region.blocks:

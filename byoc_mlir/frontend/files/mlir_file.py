@@ -28,6 +28,7 @@ from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.dialects.relay.base import Tensor, check_tensor_type, shape_of
 from byoc_mlir.dialects.relay.constant import Array, content_digest
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.symbols import defined_values
 from byoc_mlir.errors import ByocError, InvalidModelError, LimitExceededError, MissingWeightsError
 from byoc_mlir.files import read_file
 from byoc_mlir.limits import current_limits
@@ -168,10 +169,7 @@ def check_module_size(module: ModuleOp) -> None:
     ops = 0
     for op in module.walk():
         ops += 1
-        arguments = (
-            argument for region in op.regions for block in region.blocks for argument in block.args
-        )
-        for value in (*op.results, *arguments):
+        for value in defined_values(op):
             if isinstance(value.type, TensorType):
                 with boundary("import", ", ".join(node_names(op)) or None):
                     check_tensor_type(cast(Tensor, value.type), f"a value of {op.name}")
