@@ -257,7 +257,9 @@ class RelayOp(IRDLOperation, ABC):
         }
         definition = self.get_irdl_definition()
         absent = [kind for _, kind in definition.operands[len(groups) :]]
-        if len(groups) > len(definition.operands) or not _are_optional(absent):
+        if len(groups) > len(definition.operands) or not all(
+            isinstance(kind, OptOperandDef) for kind in absent
+        ):
             names = ", ".join(name for name, _ in definition.operands)
             raise VerifyException(f"{self.name} has the operands {names}; found {len(groups)}")
         groups += [[] for _ in absent]
@@ -379,10 +381,6 @@ class AlongAxisOp(RelayOp, ABC):
         """Returns `axis`, counted from the front."""
         rank = rank_of(self.operands[0])
         return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
-
-
-def _are_optional(operands: Sequence[object]) -> bool:
-    return all(isinstance(kind, OptOperandDef) for kind in operands)
 
 
 def _compatible(expected: Attribute, found: Attribute) -> bool:
