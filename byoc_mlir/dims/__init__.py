@@ -6,9 +6,6 @@ Pure Python without the IR. See docs/shapes.md.
 from __future__ import annotations
 
 from byoc_mlir.dims.bounds import (
-    Range,
-    Ranges,
-    at_least_zero,
     bounds,
     largest,
     smallest,
@@ -38,15 +35,12 @@ __all__ = [
     "Dim",
     "Facts",
     "Guard",
-    "Range",
-    "Ranges",
     "Relation",
     "Shapes",
     "Size",
     "SizeFunction",
     "Symbol",
     "SymbolInfo",
-    "at_least_zero",
     "bounds",
     "ceildiv",
     "common_factor",
