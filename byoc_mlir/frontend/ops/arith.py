@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import i64
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
+from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, nn, reduce, transform
 from byoc_mlir.dialects.relay.size import ArangeOp
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
@@ -143,6 +143,18 @@ def broadcast(context: NodeContext, data: Value, shape: Sequence[Size]) -> Value
 def concatenate(context: NodeContext, parts: Sequence[Value], axis: int) -> Value:
     """Returns the parts concatenated along `axis`."""
     return parts[0] if len(parts) == 1 else context.emit(transform.ConcatenateOp, parts, axis=axis)
+
+
+def biased(context: NodeContext, data: Value, bias: Value | None, axis: int = -1) -> Value:
+    """Returns `data` plus a vector along `axis`, if there is one."""
+    return data if bias is None else context.emit(nn.BiasAddOp, data, bias, axis=axis)
+
+
+def interleaved(context: NodeContext, parts: Sequence[Value]) -> Value:
+    """Returns the elements of the parts in turn, along the last axis."""
+    *outer, size = parts[0].sizes
+    columns = [reshape(context, part, [*part.sizes, 1]) for part in parts]
+    return reshape(context, concatenate(context, columns, -1), [*outer, size * len(parts)])
 
 
 def size_along(data: Value, axis: int) -> Size:

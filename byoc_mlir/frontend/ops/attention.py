@@ -21,10 +21,10 @@ from byoc_mlir.frontend.ops.heads import (
     products_of,
     scale_of,
     softcapped,
-    softmax,
     split_heads,
     weighted,
 )
+from byoc_mlir.frontend.ops.nn import softmax
 from byoc_mlir.frontend.ops.prefixes import up_to
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value, dtype_of

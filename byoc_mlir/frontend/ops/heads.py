@@ -9,7 +9,7 @@ from operator import index
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import elementwise, logic, nn, reduce
+from byoc_mlir.dialects.relay import elementwise, logic, nn
 from byoc_mlir.dialects.relay.shape import agreeing
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
@@ -106,11 +106,6 @@ def weighted(context: NodeContext, weights: Value, value: Value) -> Value:
     )
     product = context.emit(nn.MatmulOp, grouped, value)
     return arith.reshape(context, product, [batch, heads, queries, value.sizes[3]])
-
-
-def softmax(context: NodeContext, scores: Value) -> Value:
-    """Returns the softmax over the keys."""
-    return context.emit(reduce.SoftmaxOp, scores, axis=-1)
 
 
 def added(context: NodeContext, scores: Value, addend: Value | None) -> Value:

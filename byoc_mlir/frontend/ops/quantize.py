@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import elementwise, logic, nn, qnn, reduce
+from byoc_mlir.dialects.relay import elementwise, logic, qnn, reduce
 from byoc_mlir.dialects.relay.element_types import NARROW_INTEGERS, relay_type
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
@@ -132,13 +132,6 @@ def product(
         return context.emit(qnn.MatmulOp, left, right, *shifts)
 
     return arith.stacked(context, a, b, multiplied)
-
-
-def biased(context: NodeContext, total: Value, bias: Value | None, axis: int) -> Value:
-    """Returns accumulators plus an `i32` bias along `axis`."""
-    if bias is None:
-        return total
-    return context.emit(nn.BiasAddOp, total, bias, axis=axis)
 
 
 @dataclass(frozen=True)
@@ -349,7 +342,7 @@ def qlinear_conv(
     )
     return requantized(
         context,
-        biased(context, total, bias, 1),
+        arith.biased(context, total, bias, 1),
         scale,
         scale_of(context, y_scale, "y_scale"),
         zero_point_of(context, y_zero_point, y_zero_point.dtype),

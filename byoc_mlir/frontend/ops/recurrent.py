@@ -110,7 +110,7 @@ def dense(context: NodeContext, data: Value, weight: Weight, bias: Value | None)
         product = weight.product(context, data)
     else:
         product = context.emit(nn.DenseOp, data, weight)
-    return product if bias is None else context.emit(nn.BiasAddOp, product, bias, axis=-1)
+    return arith.biased(context, product, bias)
 
 
 def gates_of(context: NodeContext, value: Value, count: int) -> tuple[Value, ...]:

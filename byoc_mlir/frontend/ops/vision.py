@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import nn, vision
+from byoc_mlir.dialects.relay import vision
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.nn import stacked_product
@@ -217,7 +217,7 @@ def deform_conv(
         groups=group,
         deformable_groups=offset_group,
     )
-    return result if bias is None else context.emit(nn.BiasAddOp, result, bias, axis=1)
+    return arith.biased(context, result, bias, 1)
 
 
 @onnx_op("Det")

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from byoc_mlir.dialects.relay import RelayOp, nn, qnn_window, transform, window
+from byoc_mlir.dialects.relay import RelayOp, qnn_window, transform, window
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import GREATEST_SIZE, Size, ceildiv, largest
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -182,7 +183,7 @@ def conv(
     kernel = attributes.kernel_shape or weight.shape[2:]
     data, attributes = padded_for_same(context, data, kernel, attributes, 0.0)
     result = convolve(context, data, weight, attributes)
-    return result if bias is None else context.emit(nn.BiasAddOp, result, bias, axis=1)
+    return arith.biased(context, result, bias, 1)
 
 
 def convolve(
@@ -245,7 +246,7 @@ def conv_transpose(
         output_padding=extra,
         groups=attributes.group,
     )
-    return result if bias is None else context.emit(nn.BiasAddOp, result, bias, axis=1)
+    return arith.biased(context, result, bias, 1)
 
 
 def _fitted(

@@ -8,18 +8,13 @@ import math
 
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import elementwise, nn
+from byoc_mlir.dialects.relay import elementwise
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import Value
 
 DOMAIN = "com.microsoft"
-
-
-def biased(context: NodeContext, data: Value, bias: Value | None) -> Value:
-    """Returns `data` plus a vector along the last axis, if there is one."""
-    return data if bias is None else context.emit(nn.BiasAddOp, data, bias, axis=-1)
 
 
 @register_op(DOMAIN, "Gelu")
@@ -31,7 +26,7 @@ def gelu(context: NodeContext, data: Value) -> Value:
 
 @register_op(DOMAIN, "FastGelu")
 def fast_gelu(context: NodeContext, data: Value, bias: Value | None = None) -> Value:
-    x = biased(context, data, bias)
+    x = arith.biased(context, data, bias)
     cube = arith.multiply(context, arith.multiply(context, x, x), x)
     bent = arith.add(context, x, arith.multiply(context, cube, 0.044715))
     inner = arith.multiply(context, bent, math.sqrt(2 / math.pi))
@@ -41,7 +36,7 @@ def fast_gelu(context: NodeContext, data: Value, bias: Value | None = None) -> V
 
 @register_op(DOMAIN, "BiasGelu")
 def bias_gelu(context: NodeContext, data: Value, bias: Value) -> Value:
-    return gelu(context, biased(context, data, bias))
+    return gelu(context, arith.biased(context, data, bias))
 
 
 @register_op(DOMAIN, "QuickGelu")
@@ -55,7 +50,7 @@ def bias_split_gelu(context: NodeContext, data: Value, bias: Value) -> Value:
     size = arith.size_along(data, -1)
     if size % 2:
         raise VerifyException(f"the last dimension has {size} elements, accepted are even numbers")
-    x, half = biased(context, data, bias), size // 2
+    x, half = arith.biased(context, data, bias), size // 2
     left = arith.section(context, x, -1, 0, half)
     right = arith.section(context, x, -1, half, size)
     return arith.multiply(context, left, gelu(context, right))
@@ -63,4 +58,4 @@ def bias_split_gelu(context: NodeContext, data: Value, bias: Value) -> Value:
 
 @register_op(DOMAIN, "BiasAdd")
 def bias_add(context: NodeContext, data: Value, bias: Value, skip: Value) -> Value:
-    return arith.add(context, biased(context, data, bias), skip)
+    return arith.add(context, arith.biased(context, data, bias), skip)

@@ -22,12 +22,11 @@ from byoc_mlir.frontend.ops.heads import (
     places_behind,
     scale_of,
     scores_of,
-    softmax,
     split_heads,
     weighted,
 )
-from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
-from byoc_mlir.frontend.ops.nn import matmul
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
+from byoc_mlir.frontend.ops.nn import matmul, softmax
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -63,7 +62,7 @@ def attention(
         )
     return attention_of(
         context,
-        cut(context, biased(context, matmul(context, data, weights), bias), sizes),
+        cut(context, arith.biased(context, matmul(context, data, weights), bias), sizes),
         num_heads,
         mask_index,
         past,

@@ -131,10 +131,7 @@ def _unpacked(context: NodeContext, packed: Value, bits: int) -> Value:
         )
         for offset in range(0, 8, bits)
     ]
-    columns = [arith.reshape(context, part, [*part.sizes, 1]) for part in parts]
-    joined = arith.concatenate(context, columns, -1)
-    codes = arith.reshape(context, joined, [*packed.sizes[:-1], packed.sizes[-1] * len(parts)])
-    return cast(context, codes, _F32)
+    return cast(context, arith.interleaved(context, parts), _F32)
 
 
 def _shaped(context: NodeContext, value: Value, what: str, shape: tuple[int, ...]) -> Value:

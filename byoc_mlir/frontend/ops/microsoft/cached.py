@@ -23,9 +23,9 @@ from byoc_mlir.frontend.ops.heads import (
     places_behind,
     scores_of,
     softcapped,
-    softmax,
     weighted,
 )
+from byoc_mlir.frontend.ops.nn import softmax
 from byoc_mlir.frontend.ops.prefixes import up_to
 from byoc_mlir.frontend.value import Value
 

@@ -23,7 +23,7 @@ from byoc_mlir.frontend.ops.heads import (
     scale_of,
     split_heads,
 )
-from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.microsoft.attention import attended, cut, padding_mask
 from byoc_mlir.frontend.ops.microsoft.cached import CacheAttention, NewTokens, present
 from byoc_mlir.frontend.registry import register_op
@@ -237,6 +237,6 @@ def _with_bias(context: NodeContext, parts: Sequence[Value], bias: Value) -> lis
     last = bias.number(0) - 2 * width
     biases = cut(context, bias, [width, width, last])
     return [
-        part if part.rank == 4 else biased(context, part, own)
+        part if part.rank == 4 else arith.biased(context, part, own)
         for part, own in zip(parts, biases, strict=True)
     ]

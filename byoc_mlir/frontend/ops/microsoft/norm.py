@@ -13,7 +13,7 @@ from byoc_mlir.dialects.relay.shape import agreeing
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.norm import inverse_deviation, layer_normalization
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import Value
@@ -86,4 +86,4 @@ def _with_skip(context: NodeContext, data: Value, skip: Value, bias: Value | Non
             " [batch, sequence, hidden] or [tokens, hidden], and for skip the same, or without or"
             " with 1 as the first of three dimensions"
         )
-    return biased(context, arith.add(context, data, skip), bias)
+    return arith.biased(context, arith.add(context, data, skip), bias)

@@ -9,7 +9,7 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.heads import expect_rank, expect_shape
 from byoc_mlir.frontend.ops.lstm import looped_lstm
-from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.microsoft.attention import attention_of, cut, expect_plain
 from byoc_mlir.frontend.ops.microsoft.quantized import parameters
 from byoc_mlir.frontend.ops.quantize import (
@@ -141,7 +141,7 @@ def matmul_integer_to_float(
     bias: Value | None = None,
 ) -> Value:
     own = parameters(context, a, a_scale, a_zero_point, "a")
-    return biased(context, _of_floats(context, a, own, b, b_scale, b_zero_point), bias)
+    return arith.biased(context, _of_floats(context, a, own, b, b_scale, b_zero_point), bias)
 
 
 @register_op(DOMAIN, "DynamicQuantizeMatMul")
@@ -155,7 +155,7 @@ def dynamic_quantize_matmul(
 ) -> Value:
     own = dynamic_parameters(context, a)
     whole = _of_floats(context, quantized(context, a, *own), own, b, b_scale, b_zero_point)
-    return biased(context, whole, bias)
+    return arith.biased(context, whole, bias)
 
 
 def _of_floats(
@@ -208,7 +208,11 @@ def qattention(
     third = weights.shape[1] // 3
     return attention_of(
         context,
-        cut(context, biased(context, whole, bias), (third, third, weights.shape[1] - 2 * third)),
+        cut(
+            context,
+            arith.biased(context, whole, bias),
+            (third, third, weights.shape[1] - 2 * third),
+        ),
         num_heads,
         mask_index,
         past,

@@ -111,14 +111,5 @@ def rotate(
             context, arith.multiply(context, first, sin), arith.multiply(context, second, cos)
         ),
     ]
-    joined = _joined(context, new, interleaved=interleaved)
+    joined = arith.interleaved(context, new) if interleaved else arith.concatenate(context, new, -1)
     return joined if 2 * pairs == size else arith.concatenate(context, [joined, rest], -1)
-
-
-def _joined(context: NodeContext, halves: list[Value], *, interleaved: bool) -> Value:
-    if not interleaved:
-        return arith.concatenate(context, halves, -1)
-    shape = halves[0].sizes
-    columns = [arith.reshape(context, half, [*shape, 1]) for half in halves]
-    joined = arith.concatenate(context, columns, -1)
-    return arith.reshape(context, joined, [*shape[:-1], 2 * shape[-1]])
