@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import onnx
-from onnx import numpy_helper
 
 from byoc_mlir.frontend.external import is_random
 from byoc_mlir.frontend.graphs import STAGE_DOMAIN, attribute_of
 from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs
+from byoc_mlir.frontend.loops.values import Graph
 from byoc_mlir.frontend.order import named_copies, needed_nodes, ordered_nodes, read_names
 from byoc_mlir.frontend.rounded_sizes import GIVE_SIZES
 from byoc_mlir.frontend.stages.size_operands import SizeValues
@@ -114,22 +114,11 @@ class _Splitter:
 
     def _may_end_early(self, loop: onnx.NodeProto) -> bool:
         """True if a loop has an early exit, and a constant trip count of at most `MOST_ROWS`."""
-        most = self._number(loop.input[0])
+        most = Graph(self._graph).number(loop.input[0]) if loop.input[0] else None
         return most is not None and most <= MOST_ROWS and ends_when_it_runs(loop, self._is_known)
 
     def _is_known(self, name: str) -> bool:
         return self._level.get(name) == _CONSTANT
-
-    def _number(self, name: str) -> int | None:
-        """Returns the integer in a constant; `None` for a value that is not constant."""
-        for tensor in self._graph.initializer:
-            if tensor.name == name and tensor.data_location != onnx.TensorProto.EXTERNAL:
-                return int(numpy_helper.to_array(tensor).reshape(-1)[0])
-        for node in self._constant_nodes:
-            if name in node.output and node.op_type == "Constant":
-                value = attribute_of(node, "value")
-                return int(numpy_helper.to_array(value.t).reshape(-1)[0]) if value.name else None
-        return None
 
     def _make_bounded(self, node: onnx.NodeProto) -> None:
         if node.op_type == "Loop":
