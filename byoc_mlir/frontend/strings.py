@@ -33,8 +33,6 @@ def string_parts(model: onnx.ModelProto) -> tuple[ModelPart, ...]:
 def string_names(model: onnx.ModelProto) -> Iterator[str]:
     """Yields the names of string tensors, and of sequences and optionals of strings, declared or
     inferred.
-
-    They are declared or inferred.
     """
     graph = inferred_graph(model) or model.graph  # where a node is damaged the importer names it
     for value in (*graph.input, *graph.value_info, *graph.output):

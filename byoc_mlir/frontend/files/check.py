@@ -92,7 +92,8 @@ def _check_graph(graph: onnx.GraphProto, outer: Set[str]) -> None:
     for what, names in (("initializer", initializers), ("input", inputs)):
         _check_names(what, names)
     known = {*inputs, *initializers}
-    defined = known.union(ordered_output_names(graph, known, outer))
+    nodes = ordered_nodes(graph.node, known, outer)
+    defined = known.union(name for node in nodes for name in node.output if name)
     for output in outputs:
         if output not in defined and output not in outer:
             raise InvalidModelError(f"graph output '{output}' is defined by nothing")
@@ -100,13 +101,6 @@ def _check_graph(graph: onnx.GraphProto, outer: Set[str]) -> None:
         _check_attributes(node)
         for subgraph in subgraphs(node):
             _check_graph(subgraph, outer | defined)
-
-
-def ordered_output_names(graph: onnx.GraphProto, known: Set[str], outer: Set[str]) -> list[str]:
-    """Returns the names that a graph's nodes define, after checking that the nodes are in order."""
-    return [
-        name for node in ordered_nodes(graph.node, known, outer) for name in node.output if name
-    ]
 
 
 def _count_nodes(body: onnx.GraphProto | onnx.FunctionProto, depth: int) -> int:
