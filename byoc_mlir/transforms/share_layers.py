@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -19,6 +18,7 @@ from byoc_mlir.dialects.relay.blockwise import BlockwiseDenseOp
 from byoc_mlir.dialects.relay.control import CallOp
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp
 from byoc_mlir.dialects.relay.index import UpdateSliceOp
+from byoc_mlir.patterns.scope import outside_use
 from byoc_mlir.transforms.op_structure import Structure
 
 _FEWEST_OPS = 16
@@ -74,7 +74,7 @@ class _Part:
         moved = [op for op in ops if not _is_argument(op)]
         own = set(moved)
         results = [result for op in moved for result in op.results]
-        return _Part(moved, [one for one in results if _is_used_outside(one, own)])
+        return _Part(moved, [one for one in results if outside_use(one, own) is not None])
 
     def key(self, functions: Mapping[str, FuncOp]) -> Hashable:
         """Returns a key that equal parts share."""
@@ -131,10 +131,6 @@ def _runs(block: Block) -> Iterator[Sequence[Operation]]:
         if len(run) >= _FEWEST_OPS:
             yield run
         run = []
-
-
-def _is_used_outside(value: SSAValue, ops: AbstractSet[Operation]) -> bool:
-    return any(use.operation not in ops for use in value.uses)
 
 
 def _is_argument(op: Operation) -> bool:

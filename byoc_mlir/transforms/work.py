@@ -33,7 +33,7 @@ def estimated_work(op: Operation) -> int:
         return sum(estimated_work(inner) for inner in op.ops())
     if is_constant(op):
         return 0
-    return 2 * multiplications(op) or sum(_elements(result) for result in op.results)
+    return 2 * multiplications(op) or sum(math.prod(_shape(result)) for result in op.results)
 
 
 def multiplications(op: Operation) -> int:
@@ -104,10 +104,6 @@ def _per_channel(weight: Sequence[Size]) -> Size:
 def _inner(op: Operation, shape: Sequence[Size]) -> Size:
     transposed = str(op.properties.get("transpose_a", "")).startswith("true")
     return shape[-2 if transposed else -1] if len(shape) > 1 else 1
-
-
-def _elements(value: SSAValue) -> int:
-    return math.prod(_shape(value))
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
