@@ -169,9 +169,7 @@ def whole_slice(op: transform.StridedSliceOp) -> Simplified:
 
 
 def _is_all(value: SSAValue, number: float) -> bool:
-    """True if `value` is a constant whose elements all equal `number`; of floats, zeros have its
-    sign, too.
-    """
+    """True if `value` is a constant whose elements all equal `number`; float zeros in sign, too."""
     array = constant_array(value)
     if array is None or array.size == 0 or array.dtype.kind not in "iuf":
         return False

@@ -151,7 +151,7 @@ def biased(context: NodeContext, data: Value, bias: Value | None, axis: int = -1
 
 
 def interleaved(context: NodeContext, parts: Sequence[Value]) -> Value:
-    """Returns the elements of the parts in turn, along the last axis."""
+    """Returns the elements of the parts, interleaved along the last axis."""
     *outer, size = parts[0].sizes
     columns = [reshape(context, part, [*part.sizes, 1]) for part in parts]
     return reshape(context, concatenate(context, columns, -1), [*outer, size * len(parts)])
