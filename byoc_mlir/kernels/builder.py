@@ -278,6 +278,10 @@ class FunctionBuilder:
 
         self.fold(count, (), once, copies=copies)
 
+    def for_range(self, begin: SSAValue, end: SSAValue, body: Callable[[SSAValue], None]) -> None:
+        """Generates a loop that runs `body` for each index from `begin` on that is below `end`."""
+        self.loop(self.subtract(end, begin), lambda index: body(self.add(begin, index)))
+
     def fold(
         self,
         count: SSAValue,
@@ -333,8 +337,8 @@ class FunctionBuilder:
         self.block = after
         return after.args
 
-    def when(self, condition: SSAValue, body: Callable[[], None]) -> None:
-        """Generates code that runs `body` only if `condition` holds."""
+    def when(self, condition: SSAValue, body: Callable[[], object]) -> None:
+        """Generates code that runs `body` only if `condition` holds; ignores what it returns."""
         inside, after = self._new_block(), self._new_block()
         self.block.add_op(ops.branch_if(condition, (inside, ()), (after, ())))
         self.block = inside
@@ -345,8 +349,8 @@ class FunctionBuilder:
     def branch(
         self,
         condition: SSAValue,
-        one: Callable[[], Sequence[SSAValue]],
-        other: Callable[[], Sequence[SSAValue]],
+        one: Callable[[], Sequence[SSAValue] | None],
+        other: Callable[[], Sequence[SSAValue] | None],
         *types: Attribute,
     ) -> Sequence[SSAValue]:
         """Generates an if-else; returns the values of the branch that runs."""
@@ -354,7 +358,7 @@ class FunctionBuilder:
         self.block.add_op(ops.branch_if(condition, (first, ()), (second, ())))
         for block, compute in ((first, one), (second, other)):
             self.block = block
-            values = compute()
+            values = compute() or ()
             self.block.add_op(ops.branch(after, values))
         self.block = after
         return after.args

@@ -68,7 +68,7 @@ def _define_blocks(module: ModuleBuilder, name: str, channels: int) -> str:
     source, result = (function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.RESULT))
     blocks, pixels = (function.word(told, word) for word in (1, 2))
     code = _Blocks(function, channels, source, result, blocks, pixels)
-    function.loop(function.subtract(end, begin), lambda at: code.write(function.add(begin, at)))
+    function.for_range(begin, end, code.write)
     function.finish()
     return name
 

@@ -107,14 +107,14 @@ def _define_chunks(module: ModuleBuilder, variant: JoinVariant) -> str:
     parameters = _parameters(function, words)
     result = function.pointer(slots, Slot.RESULT)
 
-    def chunk(index: SSAValue) -> None:
-        first = function.multiply(function.add(begin, index), _CHUNK_PIXELS)
+    def chunk(number: SSAValue) -> None:
+        first = function.multiply(number, _CHUNK_PIXELS)
         last = function.least(function.add(first, _CHUNK_PIXELS), parameters.pixels)
         place = function.multiply(first, parameters.target_pixel)
         target = function.gep(result, place, variant.element)
         function.do(pixels_of, slots, words, target, first, last)
 
-    function.loop(function.subtract(end, begin), chunk)
+    function.for_range(begin, end, chunk)
     function.finish()
     return name
 

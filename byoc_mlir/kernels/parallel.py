@@ -83,11 +83,7 @@ def _add_run_chunks(module: ModuleBuilder) -> None:
         is_any = function.compare("slt", begin, end)
         function.when(is_any, lambda: function.do_at(body, data, begin, end))
 
-    def alone() -> Sequence[SSAValue]:
-        function.do_at(body, data, function.integer(0), total)
-        return ()
-
-    def shared() -> Sequence[SSAValue]:
+    def shared() -> None:
         ranges = function.least(team, function.integer(_RANGES))
         chunks = function.multiply(team, _CHUNKS)
 
@@ -107,7 +103,8 @@ def _add_run_chunks(module: ModuleBuilder) -> None:
             function.repeat((), claim)
 
         function.loop(ranges, claim_all)
-        return ()
 
-    function.branch(is_alone, alone, shared)
+    function.branch(
+        is_alone, lambda: function.do_at(body, data, function.integer(0), total), shared
+    )
     function.finish()

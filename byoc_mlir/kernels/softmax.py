@@ -68,17 +68,12 @@ def define_softmax(module: ModuleBuilder, lanes: int) -> str:
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     it = _parameters(function, slots)
-
-    def alone() -> Sequence[SSAValue]:
-        function.do(body, slots, function.integer(0), it.rows)
-        return ()
-
-    def shared() -> Sequence[SSAValue]:
-        function.parallel_for(body, slots, it.rows)
-        return ()
-
     elements = function.multiply(it.rows, it.columns)
-    function.branch(function.compare("slt", elements, it.shared), alone, shared)
+    function.branch(
+        function.compare("slt", elements, it.shared),
+        lambda: function.do(body, slots, function.integer(0), it.rows),
+        lambda: function.parallel_for(body, slots, it.rows),
+    )
     function.finish()
     return name
 
@@ -89,18 +84,13 @@ def _define_any_rows(module: ModuleBuilder, lanes: int) -> str:
     short = _define_rows(module, lanes, "short_rows", _ShortRows)
     name = f"{PREFIX}_any_rows_{lanes}"
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
-    slots = function.parameters[0]
-
-    def run(rows: str) -> Callable[[], Sequence[SSAValue]]:
-        def write() -> Sequence[SSAValue]:
-            function.do(rows, *function.parameters)
-            return ()
-
-        return write
-
-    columns = _parameters(function, slots).columns
+    columns = _parameters(function, function.parameters[0]).columns
     is_short = function.compare("slt", columns, function.integer(lanes))
-    function.branch(is_short, run(short), run(long))
+    function.branch(
+        is_short,
+        lambda: function.do(short, *function.parameters),
+        lambda: function.do(long, *function.parameters),
+    )
     function.finish()
     return name
 
@@ -132,11 +122,11 @@ class _AnyRows(ABC):
         function, slots = self._function, self._slots
         source, result = (function.pointer(slots, one) for one in (Slot.SOURCE, Slot.RESULT))
 
-        def row(index: SSAValue) -> None:
-            place = function.multiply(function.add(self._begin, index), self._it.columns)
+        def row(number: SSAValue) -> None:
+            place = function.multiply(number, self._it.columns)
             self._row(function.gep(source, place), function.gep(result, place))
 
-        function.loop(function.subtract(self._end, self._begin), row)
+        function.for_range(self._begin, self._end, row)
 
     @abstractmethod
     def _row(self, source: SSAValue, result: SSAValue) -> None:

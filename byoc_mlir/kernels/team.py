@@ -144,10 +144,9 @@ def _add_gather(module: ModuleBuilder) -> None:
     free = function.integer(_FREE)
     zero, one = function.integer(0, i32), function.integer(1, i32)
 
-    def return_home() -> Sequence[SSAValue]:
+    def return_home() -> None:
         function.do(_BIND, core, cores)
         function.do(_BIND, free, cores)
-        return ()
 
     def place() -> None:
         is_new = function.compare("eq", core, function.integer(_NEW))
@@ -160,12 +159,11 @@ def _add_gather(module: ModuleBuilder) -> None:
         count = function.call("__sched_cpucount", bytes_, cores)
         function.when(function.compare("eq", count, threads), place)
 
-    def place_team() -> Sequence[SSAValue]:
+    def place_team() -> None:
         function.store(free, function.slot(run, _CORE))
         threads = function.call("omp_get_max_threads")
         are_many = function.compare("ne", threads, one)
         function.when(are_many, lambda: place_if_one_each(threads))
-        return ()
 
     is_moved = function.compare("sgt", core, function.integer(0))
     function.branch(is_moved, return_home, place_team)
@@ -228,8 +226,6 @@ def _add_bind(module: ModuleBuilder) -> None:
     (wanted,) = function.branch(is_one, of_one, lambda: [cores], POINTER)
     function.call("sched_getaffinity", caller, bytes_, now)
 
-    def bind() -> None:
-        function.call("sched_setaffinity", caller, bytes_, wanted)
-
-    function.when(function.failed(function.call("memcmp", wanted, now, bytes_)), bind)
+    differs = function.failed(function.call("memcmp", wanted, now, bytes_))
+    function.when(differs, lambda: function.call("sched_setaffinity", caller, bytes_, wanted))
     function.finish()

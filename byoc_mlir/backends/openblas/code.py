@@ -91,7 +91,7 @@ def _add_pieces(module: ModuleBuilder, name: str, product: BatchedGemm, pieces: 
     members = function.integer(pieces)
 
     def piece(index: SSAValue) -> None:
-        entry, number = function.divmod(function.add(begin, index), members)
+        entry, number = function.divmod(index, members)
         matrices = _Matrices(
             _stacked(function, a, entry, 0 if product.shares[0] else product.rows * product.depth),
             _stacked(function, b, entry, 0 if product.shares[1] else product.depth * product.units),
@@ -101,7 +101,7 @@ def _add_pieces(module: ModuleBuilder, name: str, product: BatchedGemm, pieces: 
         first, last = _share(function, product, number, members)
         _call_piece(function, product, matrices, first, function.subtract(last, first))
 
-    function.loop(function.subtract(end, begin), piece)
+    function.for_range(begin, end, piece)
     function.finish()
     return name
 

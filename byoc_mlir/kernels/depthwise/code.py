@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
@@ -64,10 +65,7 @@ def _define_lines(module: ModuleBuilder, variant: DepthwiseVariant, strips: Stri
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     lines = _RowLoops(function, slots, _parameters(function, slots))
-    function.loop(
-        function.subtract(end, begin),
-        lambda index: lines.write(function.add(begin, index), kernels, strips),
-    )
+    function.for_range(begin, end, partial(lines.write, kernels=kernels, strips=strips))
     function.finish()
     return name
 

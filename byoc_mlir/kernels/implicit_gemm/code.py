@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
@@ -108,11 +109,7 @@ def _define_units(module: ModuleBuilder, unit: VectorUnit, strips: Strips, in_pa
         for part in range(_PARTS if in_parts else 1)
     ]
     units = _Units(function, slots, _parameters(function, slots), unit)
-
-    def write(index: SSAValue) -> None:
-        units.write(function.add(begin, index), kernels, strips)
-
-    function.loop(function.subtract(end, begin), write)
+    function.for_range(begin, end, partial(units.write, kernels=kernels, strips=strips))
     function.finish()
     return name
 

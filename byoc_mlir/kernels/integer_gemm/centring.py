@@ -91,7 +91,7 @@ def define_centring(
     source, result, *rest = function.parameters
     parameters, (begin, end) = CentringParameters(*rest[:count]), rest[count:]
     code = _Centring(function, source, result, parameters, is_signed, element)
-    function.loop(function.subtract(end, begin), lambda at: code.line(function.add(begin, at)))
+    function.for_range(begin, end, code.line)
     function.finish()
     return name
 

@@ -104,9 +104,7 @@ def define_units(module: ModuleBuilder, variant: IntegerGemmVariant) -> str:
         function, unit.lanes, variant.epilogue, parameters.bytes, narrows=unit.narrows
     )
     units = _UnitLoops(function, variant, arguments, parameters, aside, finish)
-    function.loop(
-        function.subtract(end, begin), lambda index: units.write(function.add(begin, index))
-    )
+    function.for_range(begin, end, units.write)
     function.finish()
     return variant.name
 

@@ -262,7 +262,7 @@ def _define_rows(module: ModuleBuilder, name: str, variant: _Variant) -> str:
         for slot in (Slot.WORKSPACE, Slot.WEIGHTS, Slot.RESIDUAL, Slot.RESULT)
     )
     code = _RowCode(function, variant, _read(function, slots), *pointers)
-    function.loop(function.subtract(end, begin), lambda at: code.write(function.add(begin, at)))
+    function.for_range(begin, end, code.write)
     function.finish()
     return name
 

@@ -77,8 +77,7 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
     most = PART_BYTES // (f32.size * unit.panel)
     parts = function.divide(function.add(inputs, most - 1), most)
 
-    def panel(index: SSAValue) -> None:
-        number = function.add(begin, index)
+    def panel(number: SSAValue) -> None:
         matrix, column = function.divmod(number, parameters.panels)
         held = function.gep(weights, function.multiply(number, panel_size))
         read_from = function.gep(source, function.multiply(matrix, inputs))
@@ -123,7 +122,7 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
 
         function.loop(count, strip)
 
-    function.loop(function.subtract(end, begin), panel)
+    function.for_range(begin, end, panel)
     function.finish()
     return name
 
@@ -303,8 +302,7 @@ def _define_blocks(
     zero = function.integer(0)
     source, product, result = steps
 
-    def block(index: SSAValue) -> None:
-        number = function.add(begin, index)
+    def block(number: SSAValue) -> None:
         first, last = function.share(parameters.tiles, number, parameters.blocks)
         tiles = function.subtract(last, first)
         one = _Block.of(function, slots, parameters, thread, first, tiles)
@@ -312,7 +310,7 @@ def _define_blocks(
         _multiply(one, product, zero, panels)
         _transform_result(one, result, zero, tiles)
 
-    function.loop(function.subtract(end, begin), block)
+    function.for_range(begin, end, block)
     function.finish()
     return name
 

@@ -64,11 +64,6 @@ _PREFIX = "byoc_winograd"
 _SLOT_BYTES = 8
 
 
-def _multiples(function: FunctionBuilder, step: SSAValue, count: int) -> list[SSAValue]:
-    """Returns `0`, `step`, `2 step`, … for `count` multiples."""
-    return [function.multiply(step, number) for number in range(count)]
-
-
 Bounds = tuple[SSAValue, SSAValue]
 """First pixel along an axis, and the first one after the range."""
 
@@ -97,7 +92,8 @@ class _Grid:
         self, function: FunctionBuilder, size: int
     ) -> Callable[[SSAValue], Sequence[SSAValue]]:
         """Returns a function that generates the addresses of the first `size` pixels of a row."""
-        element, steps = self.vector.element_type, _multiples(function, self.step, size)
+        element = self.vector.element_type
+        steps = [function.multiply(self.step, number) for number in range(size)]
 
         def line(y: SSAValue) -> Sequence[SSAValue]:
             start = function.gep(self.base, function.multiply(self.line, y), element)
@@ -183,12 +179,11 @@ class _Tile:
         def line(index: SSAValue) -> None:
             y = function.add(self.lines[0], index)
 
-            def pixel(index: SSAValue) -> None:
-                x = function.add(self.columns[0], index)
+            def pixel(x: SSAValue) -> None:
                 value = source.load(function, source.at(function, y, x))
                 destination.store(function, value, destination.at(function, y, x))
 
-            function.loop(function.subtract(self.columns[1], self.columns[0]), pixel)
+            function.for_range(*self.columns, pixel)
 
         lines = function.subtract(self.lines[1], self.lines[0])
         self.unless_inside(lambda: function.loop(lines, line))
@@ -370,8 +365,7 @@ def _each_tile(
         left = function.subtract(limit, at)
         return begin, function.least(left, whole)
 
-    def tile(index: SSAValue) -> None:
-        row = function.add(begin, index)
+    def tile(row: SSAValue) -> None:
         line, column = function.divmod(function.add(first, row), parameters.columns)
         picture, line = function.divmod(line, parameters.rows)
         y = function.subtract(function.multiply(line, step), image.top)
@@ -385,4 +379,4 @@ def _each_tile(
         is_inside = function.binary(llvm.AndOp, *inside)
         write(_Tile(vectors, image, start, lines, pixels, is_inside, points))
 
-    function.loop(function.subtract(end, begin), tile)
+    function.for_range(begin, end, tile)
