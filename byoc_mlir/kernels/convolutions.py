@@ -51,9 +51,7 @@ def _dense_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[Convo
 
 def _longest(unit: VectorUnit, *images: Image) -> VectorUnit | None:
     """Returns the longest vectors that fit the channels of all images, or `None`."""
-    found: VectorUnit | None = unit
-    while found is not None:
-        if all(image.has_vectors(found.lanes) for image in images):
-            return found
-        found = found.shorter()
-    return None
+    fitting = (
+        one for one in unit.lengths() if all(image.has_vectors(one.lanes) for image in images)
+    )
+    return next(fitting, None)

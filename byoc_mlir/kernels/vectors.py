@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TypeAlias
@@ -87,9 +87,11 @@ class VectorUnit:
         """Returns the part of symbols that identifies the largest tile: rows, vectors and lanes."""
         return f"{self.tile_rows}x{self.panel_vectors}x{self.lanes}"
 
-    def shorter(self) -> VectorUnit | None:
-        """Returns vectors of half the length, or `None` if they would be shorter than SSE's."""
-        return VectorUnit(self.lanes // 2, self.registers) if self.lanes > FEWEST_LANES else None
+    def lengths(self) -> Iterator[VectorUnit]:
+        """Yields these vectors, then shorter ones of half the length each, down to SSE's."""
+        yield self
+        if self.lanes > FEWEST_LANES:
+            yield from VectorUnit(self.lanes // 2, self.registers).lengths()
 
     def for_outputs(self, outputs: int) -> VectorUnit:
         """Returns the same vectors with the preferred panel for `outputs` outputs."""

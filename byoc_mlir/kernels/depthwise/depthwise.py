@@ -168,10 +168,8 @@ def depthwise_kernel(convolution: Convolution, unit: VectorUnit) -> Depthwise | 
     is_last = all(image.is_channels_last for image in images)
     if not (is_one_each and is_last) or convolution.window[1] > _WIDEST:
         return None
-    found: VectorUnit | None = unit
-    while found is not None and not _has_blocks(convolution, found):
-        found = found.shorter()
-    return None if found is None else Depthwise(convolution, found)
+    fitting = (one for one in unit.lengths() if _has_blocks(convolution, one))
+    return next((Depthwise(convolution, one) for one in fitting), None)
 
 
 def _has_blocks(convolution: Convolution, unit: VectorUnit) -> bool:
