@@ -136,7 +136,9 @@ def log(code: F32Code, x: SSAValue) -> SSAValue:
     exponent, tail, fraction = _log_parts(code, x)
     low = code.add(code.multiply(exponent, _LN2_LOW), tail)
     value = code.add(code.multiply(exponent, _LN2_HIGH), code.add(low, fraction))
-    return _log_specials(code, x, value)
+    value = code.select(code.compare("olt", x, INFINITY), value, x)
+    value = code.select(code.compare("olt", x, 0.0), NAN, value)
+    return code.select(code.compare("oeq", x, 0.0), -INFINITY, value)
 
 
 def log1p(code: F32Code, x: SSAValue) -> SSAValue:
@@ -246,13 +248,9 @@ def _expm1_of_remainder(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue]
     rounded, exponent = code.nearest_integer(code.multiply(x, LOG2_E))
     high = code.subtract(x, code.multiply(rounded, _LN2_HIGH))
     remainder = code.subtract(high, code.multiply(rounded, _LN2_LOW))
-    return _expm1_polynomial(code, remainder), exponent
-
-
-def _expm1_polynomial(code: F32Code, remainder: SSAValue) -> SSAValue:
     tail = code.polynomial(remainder, _EXPM1_TAIL)
     square = code.multiply(remainder, remainder)
-    return code.add(code.multiply(tail, square), remainder)
+    return code.add(code.multiply(tail, square), remainder), exponent
 
 
 def _scaled(code: F32Code, mantissa: SSAValue, exponent: SSAValue) -> SSAValue:
@@ -284,12 +282,6 @@ def _log_parts(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue
     power = code.emit(arith.SIToFPOp(exponent, f32))
     correction = code.select(is_small, float(-_DENORMAL_SHIFT), 0.0)
     return code.add(power, correction), tail, fraction
-
-
-def _log_specials(code: F32Code, x: SSAValue, value: SSAValue) -> SSAValue:
-    value = code.select(code.compare("olt", x, INFINITY), value, x)
-    value = code.select(code.compare("olt", x, 0.0), NAN, value)
-    return code.select(code.compare("oeq", x, 0.0), -INFINITY, value)
 
 
 FUNCTIONS: Mapping[type[Operation], Callable[[F32Code, SSAValue], SSAValue]] = {
