@@ -10,18 +10,17 @@ from typing import TypeAlias
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     VectorType,
-    f32,
     i8,
     i16,
     i32,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
-from byoc_mlir.kernels.integer_gemm.panel import Panel, Run, panel_of
+from byoc_mlir.kernels.integer_gemm.panel import OverlappingPanel, Panel, Run
 from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 from byoc_mlir.kernels.integer_gemm.part import PartialPanel, StridedRows
 from byoc_mlir.kernels.integer_gemm.places import Places
@@ -37,8 +36,6 @@ Factors: TypeAlias = "Sequence[tuple[SSAValue | None, SSAValue | None]]"
 
 _LINE_BYTES = 64
 """Bytes of a cache line."""
-
-_ELEMENTS = {"sums": i32, "numbers": f32, "bytes": i8}
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ def define_units(module: ModuleBuilder, variant: IntegerGemmVariant) -> str:
     *pointers, begin, end = function.parameters
     arguments = GemmArguments(*pointers)
     parameters = read(function, arguments.parameters, IntegerGemmParameters[SSAValue])
-    row_bytes = variant.unit.panel * variant.epilogue.element_bytes
+    row_bytes = variant.unit.panel * variant.epilogue.element.size
     aside = function.stack_slots(-(-variant.rows * row_bytes // 8))
     unit = variant.unit
     finish = Finish.told(
@@ -169,17 +166,18 @@ class _UnitLoops:
         function.loop(function.subtract(last, first), tile)
 
     def _columns(self, panel: SSAValue) -> _Columns:
-        function, parameters = self.function, self.parameters
+        function, parameters, unit = self.function, self.parameters, self.variant.unit
         group, number = function.divmod(panel, parameters.group_panels)
-        place, begin = (function.multiply(at, self.variant.unit.panel) for at in (panel, number))
+        place, begin = (function.multiply(at, unit.panel) for at in (panel, number))
         left = function.multiply(group, parameters.group)
         start, scale, added = (
             self._words(pointer, place)
             for pointer in (self.arguments.start, self.arguments.scale, self.arguments.offset)
         )
+        kind = OverlappingPanel if unit.overlaps else Panel
         return _Columns(
             left=self._left_numbers(self.arguments.left, left),
-            panel=panel_of(function, self.variant.unit, parameters, self.arguments.right, panel),
+            panel=kind.of(function, unit, parameters, self.arguments.right, panel),
             start=start,
             scale=scale,
             offset=added,
@@ -287,8 +285,9 @@ class _UnitLoops:
     def _store(self, sums: Sums, row: SSAValue, columns: _Columns) -> None:
         """Stores a tile; if the last panel is not full, through a buffer."""
         function, unit, parameters = self.function, self.variant.unit, self.parameters
+        element = self.variant.epilogue.element
         place = function.add(function.multiply(row, parameters.outputs), columns.first)
-        result = function.gep(self.arguments.result, place, self._element)
+        result = function.gep(self.arguments.result, place, element)
         panel = function.integer(unit.panel)
         is_whole = function.compare("sge", columns.left_over, panel)
         is_part = function.compare("slt", columns.left_over, panel)
@@ -316,13 +315,9 @@ class _UnitLoops:
             some = sums[first * len(factors) : (first + len(places)) * len(factors)]
             finished = self._finished(some, factors, added)
             for at, values in zip(places, finished, strict=True):
-                self._store_row(values, function.gep(target, at, self._element))
-        written, size = StridedRows(result, parameters.outputs), self.variant.epilogue.element_bytes
-        function.when(is_part, lambda: part.copy(aside, written, self._element, size))
-
-    @property
-    def _element(self) -> Attribute:
-        return _ELEMENTS[self.variant.epilogue.kind]
+                self._store_row(values, function.gep(target, at, element))
+        written = StridedRows(result, parameters.outputs)
+        function.when(is_part, lambda: part.copy(aside, written, element, element.size))
 
     def _residuals(self, address: SSAValue | None) -> list[SSAValue | None]:
         """Loads the residual bytes of a row; `None` for each vector if there is no residual."""
@@ -334,10 +329,10 @@ class _UnitLoops:
         ]
 
     def _store_row(self, values: Sequence[SSAValue], address: SSAValue) -> None:
-        function, size = self.function, self.variant.epilogue.element_bytes
+        function, element = self.function, self.variant.epilogue.element
         at = 0
         for value in values:
-            function.store(value, function.gep(address, at, self._element), size)
+            function.store(value, function.gep(address, at, element), element.size)
             at += _lanes(value)
 
     def _factors(self, columns: _Columns) -> Factors:

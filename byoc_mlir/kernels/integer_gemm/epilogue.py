@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerType, VectorType, f32, i8, i16, i32
+from xdsl.dialects.builtin import Float32Type, IntegerType, f32, i8, i16, i32
 from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import FunctionBuilder
@@ -39,19 +39,6 @@ _TO_BYTES = {16: "llvm.x86.sse2.packuswb.128", 32: "llvm.x86.avx2.packuswb"}
 """Narrowing intrinsics by the number of result bytes."""
 
 
-class Narrowing(Protocol):
-    """Code that narrows vectors of `f32` to bytes."""
-
-    @property
-    def most(self) -> int:
-        """Returns the number of vectors that are narrowed together at the lowest cost."""
-        ...
-
-    def of(self, numbers: Sequence[SSAValue]) -> SSAValue:
-        """Narrows one, two or (if `most` is four) four vectors of `f32` to one vector of bytes."""
-        ...
-
-
 @dataclass(frozen=True)
 class Rounding:
     """Narrowing by `f32` arithmetic, for any processor."""
@@ -64,6 +51,7 @@ class Rounding:
     point."""
     zero_point: SSAValue
     most = 2
+    """Number of vectors that are narrowed together at the lowest cost."""
 
     @staticmethod
     def told(
@@ -79,6 +67,7 @@ class Rounding:
         )
 
     def of(self, numbers: Sequence[SSAValue]) -> SSAValue:
+        """Narrows one or two vectors of `f32` to one vector of bytes."""
         function, rounding = self.function, Vectors(self.function, self.lanes).splat(_ROUNDING)
         words: list[SSAValue] = []
         for number in numbers:
@@ -107,6 +96,7 @@ class Saturating:
     """Distance from the lower limit to the zero point."""
     lowest: SSAValue
     most = 4
+    """As in `Rounding`."""
 
     @staticmethod
     def told(function: FunctionBuilder, parameters: BytesParameters[SSAValue]) -> Saturating:
@@ -120,6 +110,7 @@ class Saturating:
         )
 
     def of(self, numbers: Sequence[SSAValue]) -> SSAValue:
+        """Narrows one, two or four vectors of `f32` to one vector of bytes."""
         integers = [self._rounded(number) for number in numbers]
         if len(integers) == 1:
             integers *= 2
@@ -204,7 +195,7 @@ def _added(function: FunctionBuilder, bytes_: SSAValue, byte: SSAValue) -> SSAVa
 Kind = Literal["sums", "numbers", "bytes"]
 
 
-_SIZES = {"sums": 4, "numbers": 4, "bytes": 1}
+_ELEMENTS = {"sums": i32, "numbers": f32, "bytes": i8}
 
 
 @dataclass(frozen=True)
@@ -253,9 +244,9 @@ class IntegerEpilogue:
         )
 
     @property
-    def element_bytes(self) -> int:
-        """Returns the bytes of an element of the result."""
-        return _SIZES[self.kind]
+    def element(self) -> IntegerType | Float32Type:
+        """Returns the type of the result's elements."""
+        return _ELEMENTS[self.kind]
 
 
 Finished: TypeAlias = "tuple[SSAValue, SSAValue | None, SSAValue | None, SSAValue | None]"
@@ -270,7 +261,7 @@ class Finish:
     function: FunctionBuilder
     lanes: int
     epilogue: IntegerEpilogue
-    narrowing: Narrowing
+    narrowing: Rounding | Saturating
     residual: Sequence[SSAValue]
     """Vectors of the fields of `ByteResidual`; empty without a residual."""
 
@@ -321,7 +312,7 @@ class Finish:
             return total
         vectors = Vectors(self.function, self.lanes)
         if total.type != vectors.type:
-            total = self._insert(llvm.SIToFPOp(total, vectors.type))
+            total = self.function.insert(llvm.SIToFPOp(total, vectors.type))
         number = self._multiplied(total, scale)
         if offset is not None:
             number = self._added(number, offset)
@@ -329,21 +320,16 @@ class Finish:
 
     def _with_residual(self, number: SSAValue, residual: SSAValue) -> SSAValue:
         assert self.epilogue.residual is not None
+        function = self.function
         extend = llvm.SExtOp if self.epilogue.residual.is_signed else llvm.ZExtOp
-        byte = self._insert(extend(residual, self._vector(i32)))
+        byte = function.insert(extend(residual, vector_type(i32, self.lanes)))
         lower, upper, factor, shift = self.residual
-        within = limited(self.function, number, lower, upper)
-        total = self._added(within, self._insert(llvm.SIToFPOp(byte, number.type)))
+        within = limited(function, number, lower, upper)
+        total = self._added(within, function.insert(llvm.SIToFPOp(byte, number.type)))
         return self._added(self._multiplied(total, factor), shift)
 
-    def _vector(self, element: IntegerType) -> VectorType[IntegerType]:
-        return VectorType(element, [self.lanes])
-
     def _multiplied(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        return self._insert(float_arithmetic(llvm.FMulOp, lhs, rhs, _EXACT))
+        return self.function.insert(float_arithmetic(llvm.FMulOp, lhs, rhs, _EXACT))
 
     def _added(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        return self._insert(float_arithmetic(llvm.FAddOp, lhs, rhs, _EXACT))
-
-    def _insert(self, op: Operation) -> SSAValue:
-        return self.function.insert(op)
+        return self.function.insert(float_arithmetic(llvm.FAddOp, lhs, rhs, _EXACT))

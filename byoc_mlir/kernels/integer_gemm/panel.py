@@ -111,17 +111,5 @@ class OverlappingPanel(Panel):
         return _number(self.function, self.places, self.function.add(run.first, word))
 
 
-def panel_of(
-    function: FunctionBuilder,
-    unit: IntegerUnit,
-    parameters: IntegerGemmParameters[SSAValue],
-    right: SSAValue,
-    number: SSAValue,
-) -> Panel:
-    """Returns panel number `number` of operand B, with or without overlapping groups."""
-    kind = OverlappingPanel if unit.overlaps else Panel
-    return kind.of(function, unit, parameters, right, number)
-
-
 def _number(function: FunctionBuilder, address: SSAValue, index: SSAValue) -> SSAValue:
     return function.sign_extend(function.load(function.gep(address, index, i32), i32))
