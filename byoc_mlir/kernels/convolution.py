@@ -13,13 +13,15 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects.relay.constant import Weight, derived_array
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
+from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
 
 Pair = tuple[int, int]
@@ -208,6 +210,11 @@ class Slot(IntEnum):
     RESIDUAL = 5
     PARAMETERS = 6
     """Slot of the kernel's parameters, 8-byte words."""
+
+
+def read_parameters(function: FunctionBuilder, slots: SSAValue, description: type[T]) -> T:
+    """Generates the loads of a kernel's parameters from its slots, as `read` does."""
+    return read(function, function.pointer(slots, Slot.PARAMETERS), description)
 
 
 @dataclass(frozen=True)

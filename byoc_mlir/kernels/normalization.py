@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import KernelCode, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot, read_parameters
 from byoc_mlir.kernels.costs import ConvolutionCalibration, calibration
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
@@ -90,7 +90,7 @@ def define_normalized_join(module: ModuleBuilder, variant: JoinVariant) -> str:
     chunks = _define_chunks(module, variant)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
-    pixels = _parameters(function, function.pointer(slots, Slot.PARAMETERS)).pixels
+    pixels = read_parameters(function, slots, JoinParameters[SSAValue]).pixels
     count = function.divide(function.add(pixels, _CHUNK_PIXELS - 1), _CHUNK_PIXELS)
     function.parallel_for(chunks, slots, count)
     function.finish()
@@ -104,7 +104,7 @@ def _define_chunks(module: ModuleBuilder, variant: JoinVariant) -> str:
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     words = function.pointer(slots, Slot.PARAMETERS)
-    parameters = _parameters(function, words)
+    parameters = read(function, words, JoinParameters[SSAValue])
     result = function.pointer(slots, Slot.RESULT)
 
     def chunk(number: SSAValue) -> None:
@@ -131,10 +131,6 @@ def _define_pixels(module: ModuleBuilder, variant: JoinVariant) -> str:
     return name
 
 
-def _parameters(function: FunctionBuilder, words: SSAValue) -> JoinParameters[SSAValue]:
-    return read(function, words, JoinParameters[SSAValue])
-
-
 class _Pixels:
     """Writer of the loops over the concatenated parts, the vectors of a part, and the pixels of a
     vector.
@@ -143,7 +139,7 @@ class _Pixels:
     def __init__(self, function: FunctionBuilder, variant: JoinVariant):
         self._function, self._variant = function, variant
         self._slots, words, self._target, self._begin, end = function.parameters
-        self._parameters = _parameters(function, words)
+        self._parameters = read(function, words, JoinParameters[SSAValue])
         self._rows = function.slot(words, len(fields(JoinParameters)))
         self._count = function.subtract(end, self._begin)
         self._factors = function.pointer(self._slots, FACTORS)

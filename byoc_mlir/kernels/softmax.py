@@ -20,11 +20,11 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dialects import llvm_ext
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import KernelCode, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot, read_parameters
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.f32_code import LOG2_E, MANTISSA_BITS, TO_INTEGER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.kernels.parameters import read, words
+from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, broadcast, shuffled, splat
 
 PREFIX = "byoc_softmax"
@@ -67,7 +67,7 @@ def define_softmax(module: ModuleBuilder, lanes: int) -> str:
     body = _define_any_rows(module, lanes)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
-    it = _parameters(function, slots)
+    it = read_parameters(function, slots, SoftmaxParameters[SSAValue])
     elements = function.multiply(it.rows, it.columns)
     function.branch(
         function.compare("slt", elements, it.shared),
@@ -84,8 +84,8 @@ def _define_any_rows(module: ModuleBuilder, lanes: int) -> str:
     short = _define_rows(module, lanes, "short_rows", _ShortRows)
     name = f"{PREFIX}_any_rows_{lanes}"
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
-    columns = _parameters(function, function.parameters[0]).columns
-    is_short = function.compare("slt", columns, function.integer(lanes))
+    it = read_parameters(function, function.parameters[0], SoftmaxParameters[SSAValue])
+    is_short = function.compare("slt", it.columns, function.integer(lanes))
     function.branch(
         is_short,
         lambda: function.do(short, *function.parameters),
@@ -104,17 +104,13 @@ def _define_rows(module: ModuleBuilder, lanes: int, what: str, kind: type[_AnyRo
     return name
 
 
-def _parameters(function: FunctionBuilder, slots: SSAValue) -> SoftmaxParameters[SSAValue]:
-    return read(function, function.pointer(slots, Slot.PARAMETERS), SoftmaxParameters[SSAValue])
-
-
 class _AnyRows(ABC):
     """Writer of the loop over rows."""
 
     def __init__(self, function: FunctionBuilder, lanes: int):
         self._function = function
         self._slots, self._begin, self._end = function.parameters
-        self._it = _parameters(function, self._slots)
+        self._it = read_parameters(function, self._slots, SoftmaxParameters[SSAValue])
         self._one = Vectors(function, lanes)
 
     def write(self) -> None:

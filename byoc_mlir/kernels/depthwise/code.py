@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.convolution import Slot, read_parameters
 from byoc_mlir.kernels.depthwise.micro_kernel import (
     PREFIX,
     DepthwiseParameters,
@@ -18,7 +18,6 @@ from byoc_mlir.kernels.depthwise.micro_kernel import (
     define_kernel,
 )
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.strips import Strips
 
 
@@ -36,16 +35,12 @@ def define_depthwise(
     lines = _define_lines(module, variant, strips)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
-    parameters = _parameters(function, slots)
+    parameters = read_parameters(function, slots, DepthwiseParameters[SSAValue])
     if not bias:
         function.store(_zeros(function, parameters, slots), function.slot(slots, Slot.BIAS))
     function.parallel_for(lines, slots, parameters.lines)
     function.finish()
     return name
-
-
-def _parameters(function: FunctionBuilder, slots: SSAValue) -> DepthwiseParameters[SSAValue]:
-    return read(function, function.pointer(slots, Slot.PARAMETERS), DepthwiseParameters[SSAValue])
 
 
 def _zeros(
@@ -64,7 +59,8 @@ def _define_lines(module: ModuleBuilder, variant: DepthwiseVariant, strips: Stri
     kernels = [_StripKernels.define(module, one) for one in variants]
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
-    lines = _RowLoops(function, slots, _parameters(function, slots))
+    parameters = read_parameters(function, slots, DepthwiseParameters[SSAValue])
+    lines = _RowLoops(function, slots, parameters)
     function.for_range(begin, end, partial(lines.write, kernels=kernels, strips=strips))
     function.finish()
     return name

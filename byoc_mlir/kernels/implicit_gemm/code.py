@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.convolution import Slot, read_parameters
 from byoc_mlir.kernels.implicit_gemm.micro_kernel import (
     PREFIX,
     ImplicitGemmParameters,
@@ -18,7 +18,6 @@ from byoc_mlir.kernels.implicit_gemm.micro_kernel import (
     define_kernel,
 )
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.strips import Strips
 from byoc_mlir.kernels.vectors import VectorUnit
 
@@ -47,7 +46,7 @@ def define_implicit_gemm(
     units = _define_units(module, variant.unit, strips, in_parts)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
-    parameters = _parameters(function, slots)
+    parameters = read_parameters(function, slots, ImplicitGemmParameters[SSAValue])
     if not bias:
         zeros = _zeros(function, parameters, function.pointer(slots, Slot.WEIGHTS))
         function.store(zeros, function.slot(slots, Slot.BIAS))
@@ -78,12 +77,6 @@ def _told(
     return told
 
 
-def _parameters(function: FunctionBuilder, slots: SSAValue) -> ImplicitGemmParameters[SSAValue]:
-    return read(
-        function, function.pointer(slots, Slot.PARAMETERS), ImplicitGemmParameters[SSAValue]
-    )
-
-
 def _zeros(
     function: FunctionBuilder, parameters: ImplicitGemmParameters[SSAValue], weights: SSAValue
 ) -> SSAValue:
@@ -108,7 +101,8 @@ def _define_units(module: ModuleBuilder, unit: VectorUnit, strips: Strips, in_pa
         [_Kernel.read(function, told, part * count + number) for number in range(count)]
         for part in range(_PARTS if in_parts else 1)
     ]
-    units = _Units(function, slots, _parameters(function, slots), unit)
+    parameters = read_parameters(function, slots, ImplicitGemmParameters[SSAValue])
+    units = _Units(function, slots, parameters, unit)
     function.for_range(begin, end, partial(units.write, kernels=kernels, strips=strips))
     function.finish()
     return name

@@ -6,7 +6,7 @@ and not centred: in them, the zero point, plus 128 if the source is signed, stan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Pair, Slot
+from byoc_mlir.kernels.convolution import Pair, Slot, read_parameters
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import Vectors, broadcast, splat
 
@@ -96,24 +96,18 @@ def define_centring(
     return name
 
 
-def define_lines(
-    module: ModuleBuilder,
-    name: str,
-    centring: str,
-    told: Callable[[FunctionBuilder, SSAValue], CentringParameters[SSAValue]],
-) -> str:
+def define_lines(module: ModuleBuilder, name: str, centring: str) -> str:
     """Defines `void (slots, begin, end)`, which centres a range of source rows into the
     workspace.
 
-    Returns its symbol.
+    Returns its symbol. The parameters of the centring are the first ones of the kernel.
 
     Args:
         centring: symbol that `define_centring` returned.
-        told: function that generates the loads of the parameters from the slots.
     """
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
-    sizes = vars(told(function, slots)).values()
+    sizes = vars(read_parameters(function, slots, CentringParameters[SSAValue])).values()
     source, to = (function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.WORKSPACE))
     function.do(centring, source, to, *sizes, begin, end)
     function.finish()

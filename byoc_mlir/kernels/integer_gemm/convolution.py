@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,8 @@ class IntegerConvolution:
     """Int8 convolution `[N, H, W, C]`, which multiplies packed pairs of `i16` or groups of
     bytes.
     """
+
+    name: ClassVar[str] = NAME
 
     unit: IntegerUnit
     shape: tuple[int, int, int, int]
@@ -106,11 +108,6 @@ class IntegerConvolution:
     def products(self) -> int:
         """Returns the number of MACs."""
         return int(self._gemm.products)
-
-    @property
-    def name(self) -> str:
-        """Returns the kernel's name in IR and reports."""
-        return NAME
 
     def milliseconds(self, threads: int) -> float:
         """Estimates the run time in milliseconds, including conversion, and the reading of weights
@@ -219,12 +216,9 @@ def define_convolution(
     (slots,) = function.parameters
     told, product = _told(function, slots)
     if not reads_source:
-        lines = define_lines(
-            module,
-            f"{name}_lines",
-            define_centring(module, is_signed=is_signed, element=variant.unit.left_number),
-            lambda function, slots: _told(function, slots)[0].centring,
-        )
+        element = variant.unit.left_number
+        centring = define_centring(module, is_signed=is_signed, element=element)
+        lines = define_lines(module, f"{name}_lines", centring)
         function.parallel_for(lines, slots, told.lines)
     function.parallel_for(units, slots, function.multiply(product.blocks, product.panels))
     function.finish()

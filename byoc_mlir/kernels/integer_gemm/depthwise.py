@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,13 @@ from xdsl.dialects.builtin import VectorType, i8, i16, i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import KernelCode, Pair, Slot, result_sizes
+from byoc_mlir.kernels.convolution import (
+    KernelCode,
+    Pair,
+    Slot,
+    read_parameters,
+    result_sizes,
+)
 from byoc_mlir.kernels.costs import IntegerCalibration, calibration
 from byoc_mlir.kernels.integer_gemm.centring import (
     CentringParameters,
@@ -32,7 +38,7 @@ from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import unary, vector_type
-from byoc_mlir.kernels.parameters import read, words
+from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import Vectors, shuffled, splat
 
 T = TypeVar("T")
@@ -75,6 +81,8 @@ class _DepthwiseParameters(Generic[T]):
 class DepthwiseOfBytes:
     """Depthwise int8 convolution of images `[N, H, W, C]`."""
 
+    name: ClassVar[str] = NAME
+
     unit: IntegerUnit
     shape: tuple[int, int, int, int]
     """Images, rows, pixels and channels of the source; the channels are whole blocks."""
@@ -92,11 +100,6 @@ class DepthwiseOfBytes:
     def packing(self) -> Hashable:
         """Returns a key of the order of the packed weights, in addition to their shape."""
         return self.unit
-
-    @property
-    def name(self) -> str:
-        """Returns the kernel's name in IR and reports."""
-        return NAME
 
     @property
     def block(self) -> int:
@@ -149,7 +152,7 @@ class DepthwiseOfBytes:
 
         Each block's channels are in the order of its vectors of sums.
         """
-        (height, width), words_, order = self.window, self.variant.pairs, self._order
+        (height, width), words_, order = self.window, self.variant.pairs, _order(self.unit.lanes)
         padded = np.zeros((self.shape[3], 2 * words_), np.int16)
         columns = weights.reshape(-1, height, width).transpose(0, 2, 1)
         padded[:, : height * width] = columns.reshape(-1, height * width)
@@ -157,10 +160,6 @@ class DepthwiseOfBytes:
         packed = np.ascontiguousarray(pairs.transpose(0, 2, 1, 3)).reshape(-1).view(np.int32)
         factors = (one.reshape(-1, self.block)[:, order].reshape(-1) for one in (scales, offsets))
         return np.concatenate((packed, *(one.view(np.int32) for one in factors)))
-
-    @property
-    def _order(self) -> list[int]:
-        return _order(self.unit.lanes)
 
     def code(self, threads: int) -> KernelCode:
         """Returns the code; `Slot.WEIGHTS` holds the result of `pack`, and there is no bias."""
@@ -233,24 +232,15 @@ def _define(module: ModuleBuilder, *, variant: _Variant) -> str:
     if module.has(variant.name):
         return variant.name
     centring = define_centring(module, is_signed=variant.is_signed)
-    lines = define_lines(
-        module,
-        f"{variant.name}_lines",
-        centring,
-        lambda function, slots: _read(function, slots).centring,
-    )
+    lines = define_lines(module, f"{variant.name}_lines", centring)
     rows = _define_rows(module, f"{variant.name}_rows", variant)
     function = module.function(variant.name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
-    told = _read(function, slots)
+    told = read_parameters(function, slots, _DepthwiseParameters[SSAValue])
     function.parallel_for(lines, slots, told.lines)
     function.parallel_for(rows, slots, told.rows)
     function.finish()
     return variant.name
-
-
-def _read(function: FunctionBuilder, slots: SSAValue) -> _DepthwiseParameters[SSAValue]:
-    return read(function, function.pointer(slots, Slot.PARAMETERS), _DepthwiseParameters[SSAValue])
 
 
 def _define_rows(module: ModuleBuilder, name: str, variant: _Variant) -> str:
@@ -261,7 +251,8 @@ def _define_rows(module: ModuleBuilder, name: str, variant: _Variant) -> str:
         function.pointer(slots, slot)
         for slot in (Slot.WORKSPACE, Slot.WEIGHTS, Slot.RESIDUAL, Slot.RESULT)
     )
-    code = _RowCode(function, variant, _read(function, slots), *pointers)
+    told = read_parameters(function, slots, _DepthwiseParameters[SSAValue])
+    code = _RowCode(function, variant, told, *pointers)
     function.for_range(begin, end, code.write)
     function.finish()
     return name

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerType, VectorType, i8, i32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID
-from byoc_mlir.kernels.convolution import KernelCode, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot, read_parameters
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
 from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -52,13 +52,11 @@ class _ThroughFloatsParameters(Generic[T]):
 class _Bytes(Pixels):
     """Format of pixels that are bytes; the bias slot holds scales and offsets."""
 
+    element = i8
+
     is_signed: bool
     """True if the bytes of the source are signed."""
     epilogue: IntegerEpilogue
-
-    @property
-    def element(self) -> IntegerType:
-        return i8
 
     @property
     def has_residual(self) -> bool:
@@ -179,9 +177,7 @@ def _define(module: ModuleBuilder, *, kernel: KernelCode) -> str:
         return name
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
-    told = read(
-        function, function.pointer(slots, Slot.PARAMETERS), _ThroughFloatsParameters[SSAValue]
-    ).bytes
+    told = read_parameters(function, slots, _ThroughFloatsParameters[SSAValue]).bytes
     scales = function.gep(function.pointer(slots, Slot.WEIGHTS), told.weights)
     pointers = function.stack_slots(len(Slot))
     for slot in Slot:

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
-from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.convolution import Slot, read_parameters
 from byoc_mlir.kernels.gemm import Sums, add_products, clamped_rows, short_rows
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
@@ -206,7 +206,7 @@ def define_winograd(
     )
     function = module.vectorised(name, (POINTER,))
     (slots,) = function.parameters
-    parameters = _parameters(function, slots)
+    parameters = read_parameters(function, slots, WinogradParameters[SSAValue])
     threads = function.insert(llvm.TruncOp(parameters.threads, i32))
     panels = function.multiply(parameters.panels, algorithm.matrices)
 
@@ -223,10 +223,6 @@ def define_winograd(
     function.when(function.compare("ne", count, one), lambda: run(blocks, count))
     function.finish()
     return name
-
-
-def _parameters(function: FunctionBuilder, slots: SSAValue) -> WinogradParameters[SSAValue]:
-    return read(function, function.pointer(slots, Slot.PARAMETERS), WinogradParameters[SSAValue])
 
 
 @dataclass(frozen=True)
@@ -296,7 +292,7 @@ def _define_blocks(
     """
     function = module.vectorised(name, (POINTER, i64, i64))
     slots, begin, end = function.parameters
-    parameters = _parameters(function, slots)
+    parameters = read_parameters(function, slots, WinogradParameters[SSAValue])
     thread = function.thread_number()
     panels = function.multiply(parameters.panels, algorithm.matrices)
     zero = function.integer(0)
@@ -326,7 +322,8 @@ def _define_step(module: ModuleBuilder, step: str, run: Step) -> str:
         return name
     function = module.vectorised(name, (POINTER, i64, i64))
     slots, begin, end = function.parameters
-    zero, parameters = function.integer(0), _parameters(function, slots)
+    zero = function.integer(0)
+    parameters = read_parameters(function, slots, WinogradParameters[SSAValue])
     run(_Block.of(function, slots, parameters, zero, zero, parameters.tiles), step, begin, end)
     function.finish()
     return name

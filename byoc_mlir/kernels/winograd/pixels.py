@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import Float32Type, IntegerType, f32
 from xdsl.ir import SSAValue
@@ -33,10 +33,8 @@ class PixelSource:
 class Pixels(ABC):
     """Format of source, result and residual: vectors of one element type in memory."""
 
-    @property
-    @abstractmethod
-    def element(self) -> Element:
-        """Returns the element type in memory."""
+    element: ClassVar[Element]
+    """Element type in memory."""
 
     @property
     @abstractmethod
@@ -76,11 +74,9 @@ class Pixels(ABC):
 class FloatPixels(Pixels):
     """Pixels of `f32`: sums with a bias and a residual if there are any, clamped to two limits."""
 
-    bias: bool
+    element = f32
 
-    @property
-    def element(self) -> Element:
-        return f32
+    bias: bool
 
     @property
     def has_residual(self) -> bool:
