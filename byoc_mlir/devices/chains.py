@@ -57,9 +57,7 @@ class _ChainCode:
         """Defines the chain's function."""
         function = self.module.function(self._chain.function, self._parameters, result=i64)
         pointers = function.parameters[2:]
-        given = function.stack_slots(len(pointers) + 1)
-        for index, pointer in enumerate(pointers):
-            function.store(pointer, function.slot(given, index))
+        given = function.stack_array(pointers)
         known = function.slot(self._slots(function), _FIRST_POINTER_SLOT)
         size = function.integer(len(pointers) * SLOT_BYTES)
         differs = function.failed(function.call("memcmp", known, given, size))

@@ -145,16 +145,21 @@ class FunctionBuilder:
 
     def stack_slot(self) -> SSAValue:
         """Allocates a slot on the stack, set to zero; returns its address."""
-        return self.stack_slots(1)
+        address = self.stack_slots(1)
+        self.store(self.null(), address)
+        return address
 
     def stack_slots(self, count: int, alignment: int = 8) -> SSAValue:
-        """Allocates `count` consecutive slots on the stack; returns their address.
-
-        A single slot is set to zero; more of them are not initialised.
+        """Allocates `count` consecutive slots on the stack, not initialised; returns their
+        address.
         """
-        address = self.insert(llvm.AllocaOp(self.integer(count), i64, alignment=alignment))
-        if count == 1:
-            self.store(self.null(), address)
+        return self.insert(llvm.AllocaOp(self.integer(count), i64, alignment=alignment))
+
+    def stack_array(self, values: Sequence[SSAValue]) -> SSAValue:
+        """Stores values in consecutive slots on the stack; returns their address."""
+        address = self.stack_slots(max(len(values), 1))
+        for index, value in enumerate(values):
+            self.store(value, self.slot(address, index))
         return address
 
     def atomic_add(self, address: SSAValue, number: int) -> SSAValue:

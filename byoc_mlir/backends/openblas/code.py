@@ -59,9 +59,7 @@ def add_product(module: ModuleBuilder, product: BatchedGemm, threads: int) -> st
     body = _add_pieces(module, f"{name}_pieces", product, pieces)
     count = 4 if product.has_bias else 3
     function = module.function(name, (POINTER,) * count, internal=True)
-    tensors = function.stack_slots(count)
-    for position, tensor in enumerate(function.parameters):
-        function.store(tensor, function.slot(tensors, position))
+    tensors = function.stack_array(function.parameters)
     total = function.integer(product.count * pieces)
     if product.count * pieces == 1 or threads == 1:
         function.do(body, tensors, function.integer(0), total)

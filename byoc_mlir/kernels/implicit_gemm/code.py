@@ -71,10 +71,7 @@ def _told(
     words = [slots]
     for kernel, pixels in kernels:
         words += [function.address(kernel), function.integer(pixels)]
-    told = function.stack_slots(len(words))
-    for place, word in enumerate(words):
-        function.store(word, function.slot(told, place))
-    return told
+    return function.stack_array(words)
 
 
 def _zeros(

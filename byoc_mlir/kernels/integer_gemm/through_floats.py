@@ -179,10 +179,7 @@ def _define(module: ModuleBuilder, *, kernel: KernelCode) -> str:
     (slots,) = function.parameters
     told = read_parameters(function, slots, _ThroughFloatsParameters[SSAValue]).bytes
     scales = function.gep(function.pointer(slots, Slot.WEIGHTS), told.weights)
-    pointers = function.stack_slots(len(Slot))
-    for slot in Slot:
-        value = scales if slot == Slot.BIAS else function.pointer(slots, slot)
-        function.store(value, function.slot(pointers, slot))
-    function.do(inner, pointers)
+    pointers = [scales if slot == Slot.BIAS else function.pointer(slots, slot) for slot in Slot]
+    function.do(inner, function.stack_array(pointers))
     function.finish()
     return name
