@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.llvm import LLVMPointerType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.abi import HOOKS, HOST_SPACE, region_function, weight_symbol
 from byoc_mlir.backends.base import (
@@ -24,15 +23,16 @@ from byoc_mlir.backends.base import (
     OpDetail,
 )
 from byoc_mlir.backends.c_compiler import compile_c
-from byoc_mlir.dialects.relay import ConstantOp, Weight
+from byoc_mlir.backends.region import outputs_of
+from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import BackendError
 from byoc_mlir.ir_dump import apply_pass, dump_text
+from byoc_mlir.kernels.builder import POINTER
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.runtime.program import LibrarySymbol, PythonRegion
 from byoc_mlir.tensors import TensorInfo
-
-_POINTER = LLVMPointerType()
 
 
 @dataclass(frozen=True)
@@ -193,27 +193,16 @@ def _from_c(backend: Backend, region: FuncOp, code: CSource) -> RegionCode:
     count, space = sum(_counts(region)), backend.memory_space
     is_on_host = space == HOST_SPACE
     given = count if is_on_host else 1 + len(weights) + count  # the queue, and the constants
-    block = _run_block(given)
-    own = weights if is_on_host else ()
-    constants = [llvm.AddressOfOp(weight_symbol(weight.digest), _POINTER) for weight in own]
-    call = llvm.CallOp(external.symbol, *constants, *block.args[2:], return_type=i32)
-    block.add_ops([*constants, call, llvm.ReturnOp(call.results[0])])
-    declarations: list[Operation] = [
-        _declaration(external.symbol, len(constants) + given),
-        *_weight_declarations(own),
-    ]
-    function = _run_function(region_function(symbol, space), block)
-    module = ModuleOp([*declarations, function])
-    native = NativeCode(module, constants=weights, details=code.details, libraries=code.libraries)
+    module = ModuleBuilder()
+    name, parameters = region_function(symbol, space), (POINTER,) * (2 + given)
+    function = module.function(name, parameters, internal=True)
+    symbols = [weight_symbol(weight.digest) for weight in weights] if is_on_host else []
+    constants = [function.address(module.external(one)) for one in symbols]
+    function.finish(function.call(external.symbol, *constants, *function.parameters[2:]))
+    native = NativeCode(
+        module.module, constants=weights, details=code.details, libraries=code.libraries
+    )
     return RegionCode(symbol, backend.name, native, space, (external,), source=code.source)
-
-
-def _weight_declarations(weights: Sequence[Weight]) -> list[Operation]:
-    symbols = dict.fromkeys(weight_symbol(weight.digest) for weight in weights)
-    return [
-        llvm.GlobalOp(llvm.LLVMArrayType(0, i64), symbol, "external", constant=True)
-        for symbol in symbols
-    ]
 
 
 def _from_blob(backend: Backend, region: FuncOp, code: Blob) -> RegionCode:
@@ -223,56 +212,25 @@ def _from_blob(backend: Backend, region: FuncOp, code: Blob) -> RegionCode:
     symbol = region.sym_name.data
     external = f"{symbol}_python"
     inputs, outputs = _counts(region)
-    block = _run_block(inputs + outputs)
-    data = block.args[2:]
-    arrays = [_pointer_array(block, data[:inputs]), _pointer_array(block, data[inputs:])]
-    call = llvm.CallOp(external, *arrays, return_type=i32)
-    block.add_ops([call, llvm.ReturnOp(call.results[0])])
-    module = ModuleOp([_declaration(external, 2), _run_function(symbol, block)])
+    module = ModuleBuilder()
+    function = module.function(symbol, (POINTER,) * (2 + inputs + outputs), internal=True)
+    data = function.parameters[2:]
+    arrays = (function.stack_array(data[:inputs]), function.stack_array(data[inputs:]))
+    function.finish(function.call(external, *arrays))
     python = PythonRegion(
         external,
         symbol,
         code.loader,
         code.data,
-        _specs("input", [argument for argument in region.args]),
-        _specs("output", list(_returned(region))),
+        _specs("input", region.args),
+        _specs("output", outputs_of(region)),
     )
-    native = NativeCode(module, details=code.details)
+    native = NativeCode(module.module, details=code.details)
     return RegionCode(symbol, backend.name, native, python_regions=(python,), source=code.source)
-
-
-def _pointer_array(block: Block, pointers: Sequence[SSAValue]) -> SSAValue:
-    count = llvm.ConstantOp(IntegerAttr(max(len(pointers), 1), i64), i64)
-    array = llvm.AllocaOp(count, _POINTER)
-    block.add_ops([count, array])
-    for index, pointer in enumerate(pointers):
-        slot = llvm.GEPOp(array, [index], _POINTER, result_type=_POINTER)
-        block.add_ops([slot, llvm.StoreOp(pointer, slot)])
-    return array.res
 
 
 def _counts(region: FuncOp) -> tuple[int, int]:
     return len(region.function_type.inputs), len(region.function_type.outputs)
-
-
-def _run_block(tensors: int) -> Block:
-    return Block(arg_types=[_POINTER] * (2 + tensors))
-
-
-def _run_function(symbol: str, block: Block) -> llvm.FuncOp:
-    type_ = llvm.LLVMFunctionType(list(block.arg_types), i32)
-    return llvm.FuncOp(symbol, type_, llvm.LinkageAttr("internal"), body=Region(block))
-
-
-def _declaration(symbol: str, parameters: int) -> llvm.FuncOp:
-    type_ = llvm.LLVMFunctionType([_POINTER] * parameters, i32)
-    return llvm.FuncOp(symbol, type_, llvm.LinkageAttr("external"))
-
-
-def _returned(region: FuncOp) -> Sequence[SSAValue]:
-    terminator = region.body.block.last_op
-    assert terminator is not None
-    return terminator.operands
 
 
 def _specs(kind: str, values: Sequence[SSAValue]) -> tuple[TensorInfo, ...]:
