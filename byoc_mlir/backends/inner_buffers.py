@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from xdsl.dialects.builtin import i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.abi import OPEN
 from byoc_mlir.backends.region import nodes_of, outputs_of
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.kernels.arena import BufferRequest, plan_offsets
-from byoc_mlir.kernels.builder import FunctionBuilder
+from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
+from byoc_mlir.kernels.module_builder import ModuleBuilder
+
+WORKSPACE_SLOT = 0
+"""Context slot of the workspace's address."""
 
 
 def inner_offsets(region: FuncOp) -> tuple[Mapping[SSAValue, int], int]:
@@ -32,22 +38,42 @@ def inner_offsets(region: FuncOp) -> tuple[Mapping[SSAValue, int], int]:
     return {value: offset for (_, value), offset in zip(inner, offsets, strict=True)}, size
 
 
-def inner_addresses(
-    function: FunctionBuilder, workspace: SSAValue, offsets: Mapping[SSAValue, int]
-) -> dict[SSAValue | Weight, SSAValue]:
-    """Returns the addresses of the values between nodes."""
-    return {
-        value: function.offset(workspace, function.integer(offset))
-        for value, offset in offsets.items()
-    }
+def define_open(
+    module: ModuleBuilder,
+    symbol: str,
+    prepare: Callable[[FunctionBuilder, SSAValue], None] | None = None,
+) -> None:
+    """Defines `R_open(state, context, workspace)`, which notes the workspace.
+
+    Args:
+        module: the region's module.
+        symbol: the region's symbol.
+        prepare: function that adds code for other slots of the context.
+    """
+    function = module.function(OPEN.hook(symbol), (POINTER,) * 3)
+    _, context, workspace = function.parameters
+    function.store(workspace, function.slot(context, WORKSPACE_SLOT))
+    if prepare is not None:
+        prepare(function, context)
+    function.finish(function.integer(0, i32))
 
 
-def named_addresses(
-    region: FuncOp, constants: Sequence[Weight], tensors: Sequence[SSAValue]
+def value_addresses(
+    function: FunctionBuilder,
+    region: FuncOp,
+    tensors: Sequence[SSAValue],
+    workspace: SSAValue,
+    offsets: Mapping[SSAValue, int],
+    constants: Sequence[Weight] = (),
 ) -> dict[SSAValue | Weight, SSAValue]:
-    """Returns the addresses of constants, inputs and outputs, given in this order."""
+    """Returns the addresses of constants, inputs and outputs, which are `tensors` in this order,
+    and of the values between nodes.
+    """
     named: Sequence[SSAValue | Weight] = (*constants, *region.args, *outputs_of(region))
-    return dict(zip(named, tensors, strict=True))
+    found = dict(zip(named, tensors, strict=True))
+    for value, offset in offsets.items():
+        found[value] = function.offset(workspace, function.integer(offset))
+    return found
 
 
 def byte_count(value: SSAValue) -> int:

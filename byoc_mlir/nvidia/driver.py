@@ -1,7 +1,8 @@
 """Functions of the driver's API (`libcuda.so.1`), and code around their calls.
 
 Code makes the GPU's primary context current for the thread while it calls the driver, and leaves
-the context that the thread had before. Libraries of the toolkit use the primary context, too.
+the context that the thread had before. Libraries of the toolkit use the primary context, too. The
+status of a function that undoes another one is ignored.
 """
 
 from __future__ import annotations
@@ -93,6 +94,14 @@ class DriverCode:
         function.when(failed, lambda: self.release(function))
         function.finish(status)
 
+    def finish_freeing(self, function: FunctionBuilder, free: Callable[[], object]) -> None:
+        """Ends a function that frees what kept the context: `free` adds code that runs in it."""
+        self.enter(function)
+        free()
+        self.leave(function)
+        self.release(function)
+        function.finish()
+
     def _defined(
         self,
         name: str,
@@ -114,14 +123,14 @@ def _define_enter(function: FunctionBuilder) -> None:
     function.check(function.call("cuDevicePrimaryCtxRetain", context, number))
     status = function.call("cuCtxPushCurrent_v2", function.load(context, POINTER))
     failed = function.failed(status)
-    function.when(failed, lambda: _do(function, "cuDevicePrimaryCtxRelease_v2", number))
+    function.when(failed, lambda: function.call("cuDevicePrimaryCtxRelease_v2", number))
     function.finish(status)
 
 
 def _define_release(function: FunctionBuilder) -> None:
     device = function.stack_slot()
-    _do(function, "cuDeviceGet", device, function.integer(ORDINAL, i32))
-    _do(function, "cuDevicePrimaryCtxRelease_v2", function.load(device, i32))
+    function.call("cuDeviceGet", device, function.integer(ORDINAL, i32))
+    function.call("cuDevicePrimaryCtxRelease_v2", function.load(device, i32))
     function.finish()
 
 
@@ -132,10 +141,5 @@ def _define_enter_queue(function: FunctionBuilder) -> None:
 
 
 def _define_pop(function: FunctionBuilder) -> None:
-    _do(function, "cuCtxPopCurrent_v2", function.stack_slot())
+    function.call("cuCtxPopCurrent_v2", function.stack_slot())
     function.finish()
-
-
-def _do(function: FunctionBuilder, name: str, *arguments: SSAValue) -> None:
-    """Calls a function of the driver, and ignores its status: it undoes another one."""
-    function.call(name, *arguments)

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import i32
-from xdsl.ir import SSAValue
-
-from byoc_mlir.abi import LOAD, OPEN, START
-from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
-from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.abi import LOAD, START
+from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.nvidia.driver import DriverCode
-
-WORKSPACE_SLOT = 0
-"""Context slot of the workspace's address."""
 
 
 def define_load(driver: DriverCode, symbol: str, define: Callable[[], str]) -> None:
@@ -29,26 +22,6 @@ def define_load(driver: DriverCode, symbol: str, define: Callable[[], str]) -> N
     (state,) = function.parameters
     function.check(driver.enter(function))
     driver.keep_if_zero(function, function.call(define(), state))
-
-
-def define_open(
-    module: ModuleBuilder,
-    symbol: str,
-    prepare: Callable[[FunctionBuilder, SSAValue], None] | None = None,
-) -> None:
-    """Defines `R_open(state, context, workspace)`, which notes the workspace.
-
-    Args:
-        module: the region's module.
-        symbol: the region's symbol.
-        prepare: function that adds code for other slots of the context.
-    """
-    function = module.function(OPEN.hook(symbol), (POINTER,) * 3)
-    _, context, workspace = function.parameters
-    function.store(workspace, function.slot(context, WORKSPACE_SLOT))
-    if prepare is not None:
-        prepare(function, context)
-    function.finish(function.integer(0, i32))
 
 
 def define_start(

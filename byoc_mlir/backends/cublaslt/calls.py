@@ -118,11 +118,9 @@ def _define_release(module: ModuleBuilder) -> None:
     count = function.address(_COUNT)
     left = function.subtract(function.load(count), 1)
     function.store(left, count)
-
-    def destroy() -> None:
-        function.call("cublasLtDestroy", function.pointer(function.address(_HANDLE), 0))
-
-    function.when(function.compare("eq", left, function.integer(0)), destroy)
+    handle = function.address(_HANDLE)
+    is_last = function.compare("eq", left, function.integer(0))
+    function.when(is_last, lambda: function.call("cublasLtDestroy", function.pointer(handle, 0)))
     function.finish()
 
 
@@ -202,15 +200,12 @@ def _define_enqueue(module: ModuleBuilder) -> None:
     queue, slots, operation, b, a, result, bias, workspace, size = function.parameters
 
     def set_bias() -> None:
-        value = function.stack_slot()
-        function.store(bias, value)
+        value = function.stack_array([bias])
         attribute, width = function.integer(_BIAS_POINTER, i32), function.integer(8)
         _call(function, "MatmulDescSetAttribute", operation, attribute, value, width)
 
     function.when(function.compare("ne", bias, function.null()), set_bias)
-    one, zero = function.stack_slot(), function.stack_slot()
-    function.store(function.real(1.0), one)
-    function.store(function.real(0.0), zero)
+    one, zero = (function.stack_array([function.real(value)]) for value in (1.0, 0.0))
     at_b, at_a, at_result = (function.slot(slots, n * LAYOUT_SLOTS) for n in range(3))
     handle = function.pointer(function.address(_HANDLE), 0)
     operands = (one, b, at_b, a, at_a, zero, result, at_result, result, at_result)
@@ -237,6 +232,5 @@ def _set_number(
     function: FunctionBuilder, setter: str, target: SSAValue, attribute: int, value: int, width: int
 ) -> None:
     """Sets an attribute of a descriptor to the low `width` bytes of a number."""
-    word = function.stack_slot()
-    function.store(function.integer(value), word)
+    word = function.stack_array([function.integer(value)])
     _set(function, setter, target, attribute, word, 0, width)

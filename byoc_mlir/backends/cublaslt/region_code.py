@@ -20,19 +20,19 @@ from byoc_mlir.backends.cublaslt.calls import (
 )
 from byoc_mlir.backends.cublaslt.library import CUBLASLT
 from byoc_mlir.backends.cublaslt.matmuls import matmul_of
-from byoc_mlir.backends.inner_buffers import inner_addresses, inner_offsets, named_addresses
+from byoc_mlir.backends.inner_buffers import (
+    WORKSPACE_SLOT,
+    define_open,
+    inner_offsets,
+    value_addresses,
+)
 from byoc_mlir.backends.region import nodes_of, outputs_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.nvidia.driver import DriverCode, driver_library
-from byoc_mlir.nvidia.region_functions import (
-    WORKSPACE_SLOT,
-    define_load,
-    define_open,
-    define_start,
-)
+from byoc_mlir.nvidia.region_functions import define_load, define_start
 
 _FIRST_OPERATION_SLOT = WORKSPACE_SLOT + 1
 """First context slot of the matmuls' descriptors."""
@@ -114,11 +114,7 @@ class _MatmulCode:
     def define_unload(self) -> None:
         """Defines `R_unload(state)`."""
         function = self.module.function(UNLOAD.hook(self._symbol), (POINTER,), result=VOID)
-        self.driver.enter(function)
-        function.do(RELEASE)
-        self.driver.leave(function)
-        self.driver.release(function)
-        function.finish()
+        self.driver.finish_freeing(function, lambda: function.do(RELEASE))
 
     def define_matmuls(self, parameters: int) -> str:
         """Defines the function that enqueues the matmuls in the current context; returns its
@@ -128,8 +124,9 @@ class _MatmulCode:
         function = self.module.function(name, (POINTER,) * parameters, internal=True)
         state, context, queue, *tensors = function.parameters
         workspace = function.pointer(context, WORKSPACE_SLOT)
-        named = named_addresses(self._region, self.constants, tensors)
-        addresses = {**named, **inner_addresses(function, workspace, self._offsets)}
+        addresses = value_addresses(
+            function, self._region, tensors, workspace, self._offsets, self.constants
+        )
         library = function.offset(workspace, function.integer(self._library_offset))
         pairs = zip(self.matmuls, self._results, strict=True)
         for number, (matmul, result) in enumerate(pairs):

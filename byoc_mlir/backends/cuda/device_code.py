@@ -15,6 +15,9 @@ from byoc_mlir.nvidia.libraries import EXPLAIN
 _NON_BLOCKING = 1
 """Flag of streams that do not wait for the default stream."""
 
+_OF_THREAD = 1
+"""Mode of a capture during which other threads may call any function of the driver."""
+
 
 def device_module(name: str) -> ModuleOp:
     """Returns the module that defines a device's functions, with the prefix `name`."""
@@ -28,7 +31,10 @@ def device_module(name: str) -> ModuleOp:
     code.define_wait()
     code.define_explain()
     code.define_message()
-    define_recording(code.module, name)
+    code.define_record_begin()
+    code.define_record_end()
+    code.define_replay()
+    code.define_forget()
     define_identity(code.module, name)
     return code.module.module
 
@@ -67,11 +73,7 @@ class _CudaCode:
         """Defines `void free(memory)`."""
         function = self.module.function(f"{self._name}_free", (POINTER,), result=VOID)
         (memory,) = function.parameters
-        self._driver.enter(function)
-        function.call("cuMemFree_v2", memory)
-        self._driver.leave(function)
-        self._driver.release(function)
-        function.finish()
+        self._driver.finish_freeing(function, lambda: function.call("cuMemFree_v2", memory))
 
     def define_copy(self, name: str, driver_function: str) -> None:
         """Defines `i32 name(queue, to, from, bytes)`, which enqueues a copy."""
@@ -112,6 +114,49 @@ class _CudaCode:
         has_text = function.compare("ne", explained, function.null())
         of_library = function.select(has_text, explained, others)
         function.finish(function.select(is_library, of_library, others))
+
+    def define_record_begin(self) -> None:
+        """Defines `i32 record_begin(queue)`."""
+        function = self.module.function(f"{self._name}_record_begin", (POINTER,))
+        (queue,) = function.parameters
+        mode = function.integer(_OF_THREAD, i32)
+        self._driver.finish_in(function, queue, "cuStreamBeginCapture_v2", queue, mode)
+
+    def define_record_end(self) -> None:
+        """Defines `i32 record_end(queue, recording*)`."""
+        function = self.module.function(f"{self._name}_record_end", (POINTER, POINTER))
+        queue, recording = function.parameters
+        self._driver.finish_in(function, queue, self._define_finish(), queue, recording)
+
+    def _define_finish(self) -> str:
+        """Defines the function that ends a capture and makes a recording of the graph."""
+        name = f"{self._name}_finish_recording"
+        function = self.module.function(name, (POINTER, POINTER), internal=True)
+        queue, recording = function.parameters
+        captured = function.stack_slot()
+        function.check(function.call("cuStreamEndCapture", queue, captured))
+        graph, flags = function.load(captured, POINTER), function.integer(0, i64)
+        status = function.call("cuGraphInstantiateWithFlags", recording, graph, flags)
+        function.call("cuGraphDestroy", graph)
+        failed = function.failed(status)
+        function.when(failed, lambda: function.store(function.null(), recording))
+        function.finish(status)
+        return name
+
+    def define_replay(self) -> None:
+        """Defines `i32 replay(queue, recording)`."""
+        function = self.module.function(f"{self._name}_replay", (POINTER, POINTER))
+        queue, recording = function.parameters
+        self._driver.finish_in(function, queue, "cuGraphLaunch", recording, queue)
+
+    def define_forget(self) -> None:
+        """Defines `void forget(recording)`."""
+        name = f"{self._name}_forget"
+        function = self.module.function(name, (POINTER,), result=VOID)
+        self._driver.enter(function)
+        function.call("cuGraphExecDestroy", function.parameters[0])
+        self._driver.leave(function)
+        function.finish()
 
     @property
     def _library_text(self) -> str:
@@ -186,66 +231,3 @@ class _IdentityCode:
 
     def _digit(self, function: FunctionBuilder, number: SSAValue) -> SSAValue:
         return function.insert(TruncOp(function.add(number, ord("0")), i8))
-
-
-_OF_THREAD = 1
-"""Mode of a capture during which other threads may call any function of the driver."""
-
-
-def define_recording(module: ModuleBuilder, prefix: str) -> None:
-    """Defines `record_begin`, `record_end`, `replay` and `forget`."""
-    code = _RecordingCode(module, prefix)
-    code.define_begin()
-    code.define_end()
-    code.define_replay()
-    code.define_forget()
-
-
-class _RecordingCode:
-    def __init__(self, module: ModuleBuilder, prefix: str):
-        self._module = module
-        self._prefix = prefix
-        self._driver = DriverCode(module, f"{prefix}_device")
-
-    def define_begin(self) -> None:
-        """Defines `i32 record_begin(queue)`."""
-        function = self._module.function(f"{self._prefix}_record_begin", (POINTER,))
-        (queue,) = function.parameters
-        mode = function.integer(_OF_THREAD, i32)
-        self._driver.finish_in(function, queue, "cuStreamBeginCapture_v2", queue, mode)
-
-    def define_end(self) -> None:
-        """Defines `i32 record_end(queue, recording*)`."""
-        function = self._module.function(f"{self._prefix}_record_end", (POINTER, POINTER))
-        queue, recording = function.parameters
-        self._driver.finish_in(function, queue, self._define_finish(), queue, recording)
-
-    def _define_finish(self) -> str:
-        """Defines the function that ends a capture and makes a recording of the graph."""
-        name = f"{self._prefix}_finish_recording"
-        function = self._module.function(name, (POINTER, POINTER), internal=True)
-        queue, recording = function.parameters
-        captured = function.stack_slot()
-        function.check(function.call("cuStreamEndCapture", queue, captured))
-        graph, flags = function.load(captured, POINTER), function.integer(0, i64)
-        status = function.call("cuGraphInstantiateWithFlags", recording, graph, flags)
-        function.call("cuGraphDestroy", graph)
-        failed = function.failed(status)
-        function.when(failed, lambda: function.store(function.null(), recording))
-        function.finish(status)
-        return name
-
-    def define_replay(self) -> None:
-        """Defines `i32 replay(queue, recording)`."""
-        function = self._module.function(f"{self._prefix}_replay", (POINTER, POINTER))
-        queue, recording = function.parameters
-        self._driver.finish_in(function, queue, "cuGraphLaunch", recording, queue)
-
-    def define_forget(self) -> None:
-        """Defines `void forget(recording)`."""
-        name = f"{self._prefix}_forget"
-        function = self._module.function(name, (POINTER,), result=VOID)
-        self._driver.enter(function)
-        function.call("cuGraphExecDestroy", function.parameters[0])
-        self._driver.leave(function)
-        function.finish()

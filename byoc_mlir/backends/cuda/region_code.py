@@ -11,15 +11,11 @@ from byoc_mlir.abi import UNLOAD
 from byoc_mlir.backends.base import NativeCode, OpDetail
 from byoc_mlir.backends.cuda.kernels.compile import ArgumentAddress, Launch, RegionKernels, Space
 from byoc_mlir.backends.cuda.kernels.map_to_grid import BLOCK_THREADS
+from byoc_mlir.backends.inner_buffers import WORKSPACE_SLOT, define_open
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.nvidia.driver import DriverCode, driver_library
-from byoc_mlir.nvidia.region_functions import (
-    WORKSPACE_SLOT,
-    define_load,
-    define_open,
-    define_start,
-)
+from byoc_mlir.nvidia.region_functions import define_load, define_start
 
 _MODULE_SLOT, _FIRST_FUNCTION_SLOT = 0, 1
 """State slots: the loaded kernels, then each kernel's function."""
@@ -80,7 +76,7 @@ class _LaunchCode:
             is_first = function.compare("eq", status, function.integer(0, i32))
             status = function.select(is_first, found, status)
         failed = function.failed(status)
-        function.when(failed, lambda: _unload(function, module))
+        function.when(failed, lambda: function.call("cuModuleUnload", module))
         function.finish(status)
         return name
 
@@ -88,11 +84,8 @@ class _LaunchCode:
         """Defines `R_unload(state)`."""
         function = self.module.function(UNLOAD.hook(self._symbol), (POINTER,), result=VOID)
         (state,) = function.parameters
-        self.driver.enter(function)
-        _unload(function, function.pointer(state, _MODULE_SLOT))
-        self.driver.leave(function)
-        self.driver.release(function)
-        function.finish()
+        module = function.pointer(state, _MODULE_SLOT)
+        self.driver.finish_freeing(function, lambda: function.call("cuModuleUnload", module))
 
     def define_launches(self, parameters: int) -> str:
         """Defines the function that launches the kernels in the current context; returns its
@@ -101,9 +94,8 @@ class _LaunchCode:
         name = f"{self._symbol}_launches"
         function = self.module.function(name, (POINTER,) * parameters, internal=True)
         most = max((len(launch.arguments) for launch in self._kernels.launches), default=1)
-        values, pointers = function.stack_slots(most + 1), function.stack_slots(most + 1)
-        for number in range(most):
-            function.store(function.slot(values, number), function.slot(pointers, number))
+        values = function.stack_slots(most)
+        pointers = function.stack_array([function.slot(values, n) for n in range(most)])
         for launch in self._kernels.launches:
             self._launch(function, launch, values, pointers)
         function.finish(function.integer(0, i32))
@@ -137,7 +129,3 @@ class _LaunchCode:
             return tensors[len(self._kernels.constants) + place.index]
         base = function.pointer(context, WORKSPACE_SLOT)
         return function.offset(base, function.integer(place.index))
-
-
-def _unload(function: FunctionBuilder, module: SSAValue) -> None:
-    function.call("cuModuleUnload", module)

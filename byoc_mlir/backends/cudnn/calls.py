@@ -119,7 +119,7 @@ class _Functions:
         left = function.subtract(function.load(count), 1)
         function.store(left, count)
         is_last = function.compare("eq", left, function.integer(0))
-        function.when(is_last, lambda: _ignore(function, "Destroy", self._handle(function)))
+        function.when(is_last, lambda: function.call("cudnnDestroy", self._handle(function)))
         function.finish()
 
     def _handle(self, function: FunctionBuilder) -> SSAValue:
@@ -134,18 +134,14 @@ class _Functions:
         inner.finish()
 
         function = self.module.function(FREE_PLANS, (POINTER, i64), result=VOID, internal=True)
-        self._driver.enter(function)
-        function.do(_FREE, *function.parameters)
-        self._driver.leave(function)
-        self._driver.release(function)
-        function.finish()
+        self._driver.finish_freeing(function, lambda: function.do(_FREE, *function.parameters))
 
     def _free_one(self, function: FunctionBuilder, slot: SSAValue) -> None:
         """Destroys a plan, if there is one in the slot."""
         plan = function.load(slot, POINTER)
 
         def free() -> None:
-            _ignore(function, "BackendDestroyDescriptor", plan)
+            function.call("cudnnBackendDestroyDescriptor", plan)
             function.store(function.null(), slot)
 
         function.when(function.compare("ne", plan, function.null()), free)
@@ -157,8 +153,7 @@ class _Functions:
         state, _, _, count = function.parameters
         function.check(self._driver.enter(function))
         retained = function.call(_RETAIN)
-        status = function.stack_slot()
-        function.store(retained, status)
+        status = function.stack_array([retained])
 
         def load_all() -> None:
             loaded = function.call(load, *function.parameters)
@@ -246,7 +241,7 @@ class _Functions:
         function.check(self._create(function, DescriptorKind.VARIANT_PACK, pack))
         made = function.load(pack, POINTER)
         status = function.call(execute, made, *function.parameters)
-        _ignore(function, "BackendDestroyDescriptor", made)
+        function.call("cudnnBackendDestroyDescriptor", made)
         function.finish(status)
 
     def _define_execute(self) -> str:
@@ -254,8 +249,7 @@ class _Functions:
         parameters = (POINTER, POINTER, POINTER, POINTER, i64, POINTER)
         function = self.module.function(name, parameters, internal=True)
         pack, plan, numbers, addresses, count, workspace = function.parameters
-        space = function.stack_slot()
-        function.store(workspace, space)
+        space = function.stack_array([workspace])
         one = function.integer(1)
         self._set(function, pack, Attribute.PACK_NUMBERS, Type.INT64, count, numbers)
         self._set(function, pack, Attribute.PACK_POINTERS, Type.POINTER, count, addresses)
@@ -264,8 +258,3 @@ class _Functions:
         handle = self._handle(function)
         function.finish(self._call(function, "BackendExecute", handle, plan, pack))
         return name
-
-
-def _ignore(function: FunctionBuilder, name: str, *arguments: SSAValue) -> None:
-    """Calls a function of cuDNN that undoes another one, and ignores the status."""
-    function.call(f"cudnn{name}", *arguments)

@@ -23,7 +23,12 @@ from byoc_mlir.backends.cudnn.calls import (
 from byoc_mlir.backends.cudnn.convolutions import ConvolutionCall, call_of
 from byoc_mlir.backends.cudnn.library import CUDNN, load_cudnn
 from byoc_mlir.backends.cudnn.plans import plan_of
-from byoc_mlir.backends.inner_buffers import inner_addresses, inner_offsets, named_addresses
+from byoc_mlir.backends.inner_buffers import (
+    WORKSPACE_SLOT,
+    define_open,
+    inner_offsets,
+    value_addresses,
+)
 from byoc_mlir.backends.region import nodes_of, outputs_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import Weight
@@ -31,7 +36,6 @@ from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.locks import cached_property
 from byoc_mlir.nvidia.driver import driver_library
-from byoc_mlir.nvidia.region_functions import WORKSPACE_SLOT, define_open
 
 _CONTEXT_SLOTS = 1
 
@@ -126,8 +130,9 @@ class _ConvolutionCode:
         function = self.module.function(name, parameters, internal=True)
         state, context, _, *tensors = function.parameters
         workspace = function.pointer(context, WORKSPACE_SLOT)
-        named = named_addresses(self._region, self.constants, tensors)
-        addresses = {**named, **inner_addresses(function, workspace, self._offsets)}
+        addresses = value_addresses(
+            function, self._region, tensors, workspace, self._offsets, self.constants
+        )
         library = function.offset(workspace, function.integer(self._library_offset))
         slots = function.stack_slots(max(len(call.operands) for call in self._calls))
         for number, call in enumerate(self._calls):

@@ -16,7 +16,12 @@ from byoc_mlir.backends.base import (
     NativeCode,
     OpDetail,
 )
-from byoc_mlir.backends.inner_buffers import inner_offsets
+from byoc_mlir.backends.inner_buffers import (
+    WORKSPACE_SLOT,
+    define_open,
+    inner_offsets,
+    value_addresses,
+)
 from byoc_mlir.backends.openblas.code import add_load, add_product
 from byoc_mlir.backends.openblas.library import (
     load_library,
@@ -30,7 +35,7 @@ from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.tensors import aligned_empty
 
-_WORKSPACE_SLOT, _CONTEXT_SLOTS = 0, 1
+_CONTEXT_SLOTS = 1
 
 
 def generate(region: FuncOp, context: CodegenContext, shared: ModuleBuilder) -> NativeCode:
@@ -40,14 +45,12 @@ def generate(region: FuncOp, context: CodegenContext, shared: ModuleBuilder) -> 
     module, symbol = ModuleBuilder(), region.sym_name.data
     offsets, workspace = inner_offsets(region)
     add_load(module, symbol)
-    _add_open(module, symbol)
-    tensors = [*region.args, *outputs_of(region)]
-    function = module.function(symbol, (POINTER,) * (2 + len(tensors)))
-    _, slots, *addresses = function.parameters
-    base = function.pointer(slots, _WORKSPACE_SLOT)
-    at = dict(zip(tensors, addresses, strict=True))
-    for value, offset in offsets.items():
-        at[value] = function.offset(base, function.integer(offset))
+    define_open(module, symbol)
+    count = len(region.args) + len(outputs_of(region))
+    function = module.function(symbol, (POINTER,) * (2 + count))
+    _, slots, *tensors = function.parameters
+    base = function.pointer(slots, WORKSPACE_SLOT)
+    at = value_addresses(function, region, tensors, base, offsets)
     used: dict[Weight, None] = {}
 
     def address(source: SSAValue | Weight) -> SSAValue:
@@ -92,14 +95,6 @@ def _as_called(op: Operation) -> tuple[BatchedGemm, Sequence[SSAValue | Weight]]
         return product, sources
     sources[1] = Weight.of(matrix.name, panels(matrix.data, product.block.units))
     return replace(product, transposes=(product.transposes[0], False), has_panels=True), sources
-
-
-def _add_open(module: ModuleBuilder, region: str) -> None:
-    """Adds `R_open`, which stores the address of the workspace in the context."""
-    function = module.function(f"{region}_open", (POINTER,) * 3)
-    _, context, workspace = function.parameters
-    function.store(workspace, function.slot(context, _WORKSPACE_SLOT))
-    function.finish(function.integer(0, i32))
 
 
 def panels(matrix: Array, width: int) -> Array:
