@@ -15,7 +15,7 @@ from byoc_mlir.backends.dnnl.codegen.helpers import LOAD_STREAM_SLOT
 from byoc_mlir.backends.dnnl.codegen.places import Workspace
 from byoc_mlir.backends.dnnl.codegen.program import RegionProgram
 from byoc_mlir.backends.dnnl.codegen.region_code import RegionFunctions, create_stream
-from byoc_mlir.backends.dnnl.codegen.run import add_run
+from byoc_mlir.backends.dnnl.codegen.run import RunFunction
 from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT, slot_layout
 from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT, Slots, in_table
 from byoc_mlir.backends.dnnl.library import calls
@@ -40,9 +40,9 @@ def emit(
     runs = _number_runs(program)
     layout = slot_layout(program)
     code = RegionFunctions(program, symbol, layout, shared)
-    add_load(code, runs)
+    _LoadFunction(code, runs).write()
     add_open(code)
-    add_run(code, inputs, outputs)
+    RunFunction(code, inputs, outputs).write()
     add_close(code)
     add_unload(code)
     return NativeCode(
@@ -124,18 +124,15 @@ def add_close(code: RegionFunctions) -> None:
     function.finish()
 
 
-def add_load(code: RegionFunctions, runs: dict[calls.Descriptors, int]) -> None:
-    """Adds `R_load`, which creates descriptors, attributes, primitives and constants.
+class _LoadFunction:
+    """Writer of `R_load`, which creates descriptors, attributes, primitives and constants.
 
     A constant is packed if its primitive requests that.
 
     Args:
         runs: number of the first descriptor of each array of descriptors.
     """
-    _Load(code, runs).write()
 
-
-class _Load:
     def __init__(self, code: RegionFunctions, runs: dict[calls.Descriptors, int]):
         self._code, self._program, self._layout = code, code.program, code.layout
         self._function = code.module.function(code.name("load"), (POINTER,))

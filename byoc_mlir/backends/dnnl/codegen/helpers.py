@@ -24,7 +24,7 @@ from byoc_mlir.backends.dnnl.library.calls import MemoryDescriptor, PrimitiveCal
 from byoc_mlir.backends.dnnl.library.formats import descriptor_strides, format_tag
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.onednn.constants import Query
+from byoc_mlir.onednn.constants import Arg, Query
 
 LOAD_STREAM_SLOT, FIRST_FREE_SLOT = 1, 2
 """State slots of every region, after the slot of the engine."""
@@ -198,7 +198,7 @@ def _add_pack_anew(module: ModuleBuilder) -> str:
     )
     reorder = function.load(temporary[2], POINTER)
     function.check(function.call("dnnl_primitive_create", temporary[3], reorder))
-    _execute_reorder(function, state, temporary, temporary[0])
+    _execute_reorder(function, state, temporary)
     for destroy, slot in (
         ("dnnl_primitive_destroy", temporary[3]),
         ("dnnl_primitive_desc_destroy", temporary[2]),
@@ -233,22 +233,20 @@ def _allocate(function: FunctionBuilder, size: SSAValue) -> SSAValue:
     failure = function.integer(OUT_OF_MEMORY_STATUS, i32)
     function.check(function.select(absent, failure, function.integer(0, i32)))
 
-    def advise() -> None:
-        function.call("madvise", buffer, rounded, function.integer(_USE_HUGE_PAGES, i32))
-
-    function.when(fills_page, advise)
+    advice = function.integer(_USE_HUGE_PAGES, i32)
+    function.when(fills_page, lambda: function.call("madvise", buffer, rounded, advice))
     return buffer
 
 
 def _execute_reorder(
-    function: FunctionBuilder, state: SSAValue, temporary: Sequence[SSAValue], memory: SSAValue
+    function: FunctionBuilder, state: SSAValue, temporary: Sequence[SSAValue]
 ) -> None:
-    """Executes the reorder in `temporary[3]` from the memory in `temporary[1]` to `memory`."""
-    pairs = function.stack_slots(4)
-    for position, (argument, held) in enumerate(((1, temporary[1]), (17, memory))):
-        function.store(function.integer(argument), function.slot(pairs, 2 * position))
-        target = function.slot(pairs, 2 * position + 1)
-        function.store(function.load(held, POINTER), target)
+    """Executes the reorder in `temporary[3]` from the memory in `temporary[1]` to that in
+    `temporary[0]`.
+    """
+    target, source = (function.load(memory, POINTER) for memory in temporary[:2])
+    read, written = function.integer(Arg.SRC), function.integer(Arg.DST)
+    pairs = function.stack_array((read, source, written, target))
     stream = function.pointer(state, LOAD_STREAM_SLOT)
     primitive = function.load(temporary[3], POINTER)
     two = function.integer(2, i32)

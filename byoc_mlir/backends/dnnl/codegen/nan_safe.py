@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr,
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.backends.dnnl import dialect as dnnl
-from byoc_mlir.backends.dnnl.codegen.own_code import Generated, on_result
+from byoc_mlir.backends.dnnl.codegen.own_code import Generated, call_of_kernel
 from byoc_mlir.backends.dnnl.codegen.special_values import (
     WINDOW_AXES,
     add_max_of_windows,
@@ -28,6 +28,7 @@ from byoc_mlir.backends.dnnl.library.calls import element_bytes
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Types, data_type_of
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.kernels.activations import Formula, ScalarCode, activation_code
+from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.f32_functions import tanh
 from byoc_mlir.onednn.constants import Arg, DataType
 
@@ -81,7 +82,7 @@ def _without(
     elements = operand.descriptor.byte_size // size  # with padding, which stays as it is
     bits = struct.pack(">ff", alpha, beta).hex()
     name, formula = f"nan_safe_{algorithm}_{bits}", _formula(algorithm, alpha, beta)
-    code = on_result(activation_code(name, elements, formula, element))
+    code = call_of_kernel(activation_code(name, elements, formula, element), Slot.RESULT)
     return NanSafe(_changed(op, changes), code, (operand,))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -88,36 +88,24 @@ def _activation(op: dnnl.ActivationOp) -> OwnCode:
     element = tensor_type(op.output).element_type
     size = element_bytes(operand.descriptor.data_type)
     elements = operand.descriptor.byte_size // size  # with padding, which stays 0
-    code = on_result(activation_code(op.algorithm.data, elements, element=element))
-    return OwnCode(op, f"loop:{op.algorithm.data}", code, (operand,))
+    code = activation_code(op.algorithm.data, elements, element=element)
+    called = call_of_kernel(code, Slot.RESULT)
+    return OwnCode(op, f"loop:{op.algorithm.data}", called, (operand,))
 
 
 def _lookup(op: dnnl.LookupOp) -> OwnCode:
-    types = Types(dnnl.layout_of)
-    given = ((Arg.SRC, op.source), (Arg.WEIGHTS, op.table), (Arg.DST, op.output))
-    operands = tuple(types.operand(argument, value) for argument, value in given)
+    operands = _operands((Arg.SRC, op.source), (Arg.WEIGHTS, op.table), (Arg.DST, op.output))
     code = lookup_code(math.prod(shape_of(op.output)), Cpu.host().features)
-    add = partial(_add_call, code=code, slots=(Slot.SOURCE, Slot.WEIGHTS, Slot.RESULT))
-    return OwnCode(op, "lookup", Generated(add, code.numbers), operands)
+    called = call_of_kernel(code, Slot.SOURCE, Slot.WEIGHTS, Slot.RESULT)
+    return OwnCode(op, "lookup", called, operands)
 
 
 def _normalized_concat(op: dnnl.NormalizedConcatOp) -> OwnCode:
     join = join_of(op)
-    operands = (
-        *_normalized(op.factors, op.sources),
-        Types(dnnl.layout_of).operand(Arg.DST, op.output),
-    )
-    code = join.code()
-    add = partial(_add_call, code=code, slots=(*join.slots, Slot.RESULT))
-    return OwnCode(op, "loop:normalized_concat", Generated(add, code.numbers), operands)
-
-
-def _normalized(factors: SSAValue, sources: Sequence[SSAValue]) -> tuple[Operand, ...]:
-    """Returns the operands of a normalised concatenation, in the order of its slots."""
-    types = Types(dnnl.layout_of)
-    numbered = enumerate(sources, Arg.MULTIPLE_SRC)
-    parts = (types.operand(argument, value) for argument, value in numbered)
-    return types.operand(Arg.SCALE, factors), *parts
+    sources = enumerate(op.sources, Arg.MULTIPLE_SRC)
+    operands = _operands((Arg.SCALE, op.factors), *sources, (Arg.DST, op.output))
+    called = call_of_kernel(join.code(), *join.slots, Slot.RESULT)
+    return OwnCode(op, "loop:normalized_concat", called, operands)
 
 
 def _conversion(op: dnnl.ConvertOp) -> OwnCode | None:
@@ -128,16 +116,15 @@ def _conversion(op: dnnl.ConvertOp) -> OwnCode | None:
     """
     if op.algorithm.data == "direct":
         return None
-    code, types = interleaving(op, dnnl.layout_of), Types(dnnl.layout_of)
+    code = interleaving(op, dnnl.layout_of)
     if code is None:
         raise CompilationError(
             f"{op.name}: algorithm is '{op.algorithm.data}', found {op.source.type} to"
             f" {op.output.type}; accepted are a few f32 planes to bf16 in NHWC"
         )
-    given = ((Arg.SRC, op.source), (Arg.DST, op.output))
-    operands = tuple(types.operand(argument, value) for argument, value in given)
-    add = partial(_add_call, code=code, slots=(Slot.SOURCE, Slot.RESULT))
-    return OwnCode(op, op.algorithm.data, Generated(add, code.numbers), operands)
+    operands = _operands((Arg.SRC, op.source), (Arg.DST, op.output))
+    called = call_of_kernel(code, Slot.SOURCE, Slot.RESULT)
+    return OwnCode(op, op.algorithm.data, called, operands)
 
 
 def _quantized_convolution(op: dnnl.QuantizedConvolutionOp, threads: int) -> OwnCode:
@@ -146,25 +133,27 @@ def _quantized_convolution(op: dnnl.QuantizedConvolutionOp, threads: int) -> Own
         planned_integer_kernel,
     )
 
-    kernel, types = planned_integer_kernel(op, dnnl.layout_of), Types(dnnl.layout_of)
-    given = (
-        (Arg.SRC, op.arguments[0]),
-        (Arg.DST, op.output),
-        *((Arg.SRC_1, one) for one in op.post_op_operands),
-    )
-    operands = tuple(types.operand(argument, value) for argument, value in given)
+    kernel = planned_integer_kernel(op, dnnl.layout_of)
+    residuals = ((Arg.SRC_1, one) for one in op.post_op_operands)
+    operands = _operands((Arg.SRC, op.arguments[0]), (Arg.DST, op.output), *residuals)
     return _by_kernel(op, kernel, operands, partial(packed, op, kernel), threads)
 
 
-def on_result(code: KernelCode) -> Generated:
-    """Wraps a kernel whose only argument is the result, which it updates in place."""
-    return Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.numbers)
+def call_of_kernel(code: KernelCode, *slots: int) -> Generated:
+    """Returns the call of a kernel whose slots take the operands in this order."""
+    return Generated(partial(_add_call, code=code, slots=slots), code.numbers)
 
 
 def _convolution(op: dnnl.ConvolutionOp, kernel: ConvolutionKernel, threads: int) -> OwnCode:
     weights = op.weights.owner
     assert isinstance(weights, ConstantOp)
-    return _by_kernel(op, kernel, _operands(op), partial(kernel.packed, weights.weight), threads)
+    operands = _operands(
+        (Arg.SRC, op.arguments[0]),
+        (Arg.DST, op.output),
+        (Arg.BIAS, op.bias),
+        (Arg.SRC_1, residual_of(op)),
+    )
+    return _by_kernel(op, kernel, operands, partial(kernel.packed, weights.weight), threads)
 
 
 def _by_kernel(
@@ -181,18 +170,12 @@ def _by_kernel(
         *(_SLOTS[Arg(one.argument)] for one in operands),
     )
     implementation = f"winograd:{kernel.name}" if kernel.name in ALGORITHMS else kernel.name
-    call = Generated(partial(_add_call, code=code, slots=slots), code.numbers)
-    return OwnCode(op, implementation, call, operands, workspace, pack)
+    return OwnCode(op, implementation, call_of_kernel(code, *slots), operands, workspace, pack)
 
 
-def _operands(op: dnnl.ConvolutionOp) -> tuple[Operand, ...]:
+def _operands(*given: tuple[int, SSAValue | None]) -> tuple[Operand, ...]:
+    """Returns the operands that there are, each with oneDNN's argument for it."""
     types = Types(dnnl.layout_of)
-    given = (
-        (Arg.SRC, op.arguments[0]),
-        (Arg.DST, op.output),
-        (Arg.BIAS, op.bias),
-        (Arg.SRC_1, residual_of(op)),
-    )
     return tuple(types.operand(argument, value) for argument, value in given if value is not None)
 
 

@@ -25,7 +25,7 @@ from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
 from byoc_mlir.backends.dnnl.library import calls
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, data_type_of
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay import ConstantOp, Weight
+from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.onednn.constants import Arg, DataType
@@ -270,7 +270,7 @@ class _Maker:
         if not operand.packed:
             return self._memory(operand)
         assert isinstance(place, Stored)
-        weight = _weight(place.constant)
+        weight = place.constant.weight
         self.program.weights[weight.digest] = weight
         descriptor = self.program.descriptors.number(operand.descriptor)
         packed = PackedMemory(weight, descriptor, number, operand.argument)
@@ -280,7 +280,7 @@ class _Maker:
         """Returns the memory object of a tensor in its own layout."""
         place = self._places[operand.value]
         if isinstance(place, Stored):
-            return self._constant(_weight(place.constant), operand.descriptor)
+            return self._constant(place.constant.weight, operand.descriptor)
         return self._context_memory(operand.descriptor, place)
 
     def _constant(self, weight: Weight, descriptor: calls.MemoryDescriptor) -> MemoryRef:
@@ -305,10 +305,6 @@ class _Maker:
         number = self.program.descriptors.number(descriptor)
         memory = ContextMemory(number, place)
         return MemoryRef("context", self.program.memories.number(memory))
-
-
-def _weight(op: ConstantOp) -> Weight:
-    return op.weight
 
 
 def _detail(found: SelectedPrimitive | OwnCode) -> OpDetail:

@@ -37,12 +37,9 @@ from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.team import add_keep_cores
 
 
-def add_run(code: RegionFunctions, inputs: int, outputs: int) -> None:
-    """Adds `R`, which points the memory objects at inputs and outputs, then executes."""
-    _RunFunction(code, inputs, outputs).write()
+class RunFunction:
+    """Writer of `R`, which points the memory objects at inputs and outputs, then executes."""
 
-
-class _RunFunction:
     def __init__(self, code: RegionFunctions, inputs: int, outputs: int):
         self._code, self._inputs = code, inputs
         self._function = code.module.function(code.symbol, (POINTER,) * (2 + inputs + outputs))

@@ -63,15 +63,11 @@ def add_hold_signals_of_team(module: ModuleBuilder) -> str:
         return name
     function, held = module.function(name, (), result=VOID, internal=True), _add_held(module)
     zero = function.integer(0, i32)
-    each, data = function.address(_add_hold_on_thread(module)), function.address(held)
+    hold = _add_mask(module, f"{_PREFIX}_hold_signals_of_thread", _BLOCK)
+    each, data = function.address(hold), function.address(held)
     function.do("GOMP_parallel", each, data, zero, zero)
     function.finish()
     return name
-
-
-def _add_hold_on_thread(module: ModuleBuilder) -> str:
-    """Adds `void (held)`, which blocks signals on one thread of a team."""
-    return _add_mask(module, f"{_PREFIX}_hold_signals_of_thread", _BLOCK)
 
 
 def add_release_signals(module: ModuleBuilder) -> str:
