@@ -278,7 +278,7 @@ class Costs:
         if layouts.same_bytes(shape, old, new):
             return 0.0
         source, destination = (Types(lambda _, one=one: one).of(value) for one in (old, new))
-        described = reorder(source, destination, value)
+        described = reorder(source, destination, value, value)
         descriptor = find(described.call)
         if descriptor is None:
             return IMPOSSIBLE

@@ -45,29 +45,26 @@ def primitive(op: Operation, layout: LayoutOf = dnnl.layout_of) -> DescribedPrim
 
 
 def _of_source(
-    op: dnnl.PostOpsOp,
+    op: dnnl.PostOpsOp | dnnl.LikeSourceOp | dnnl.ResamplingOp,
     types: Types,
     kind: str,
     first: Sequence[calls.Argument],
     others: Sequence[calls.Argument] = (),
+    parameters: Sequence[Operand] = (),
 ) -> DescribedPrimitive:
-    """Describes a primitive with one source and post-ops.
+    """Describes a primitive with one source, and post-ops if the op has them.
 
     Args:
         first: arguments of the call before the descriptors of source and result.
         others: arguments between those descriptors and the attributes.
+        parameters: operands between source and result.
     """
-    attributes, post_operands = types.post_ops(op)
-    source, result = op.arguments[0], op.output
+    source, result, attributes = op.operands[0], op.output, calls.Attributes()
+    if isinstance(op, dnnl.PostOpsOp):
+        attributes, parameters = types.post_ops(op)
     described = (types.of(source), types.of(result))
     call = forward(kind, *first, *described, *others, attributes)
-    return unary(call, types, source, result, post_operands)
-
-
-def _described(
-    op: dnnl.LikeSourceOp | dnnl.ResamplingOp, types: Types
-) -> tuple[calls.MemoryDescriptor, ...]:
-    return types.of(op.source), types.of(op.output)
+    return unary(call, types, source, result, parameters)
 
 
 def _pooling(op: dnnl.PoolingOp, types: Types) -> DescribedPrimitive:
@@ -76,15 +73,13 @@ def _pooling(op: dnnl.PoolingOp, types: Types) -> DescribedPrimitive:
 
 
 def _resampling(op: dnnl.ResamplingOp, types: Types) -> DescribedPrimitive:
-    algorithm, described = constants.RESAMPLING[op.algorithm.data], _described(op, types)
-    call = forward("resampling", algorithm, calls.NULL, *described, calls.Attributes())
-    return unary(call, types, op.source, op.output)
+    first = (constants.RESAMPLING[op.algorithm.data], calls.NULL)
+    return _of_source(op, types, "resampling", first)
 
 
 def _softmax(op: dnnl.SoftmaxOp, types: Types) -> DescribedPrimitive:
-    algorithm, described = constants.SOFTMAX[op.algorithm.data], _described(op, types)
-    call = forward("softmax", algorithm, *described, op.axis.value.data, calls.Attributes())
-    return unary(call, types, op.source, op.output)
+    algorithm = constants.SOFTMAX[op.algorithm.data]
+    return _of_source(op, types, "softmax", [algorithm], [op.axis.value.data])
 
 
 def _eltwise(op: dnnl.EltwiseOp, types: Types) -> DescribedPrimitive:
@@ -93,17 +88,9 @@ def _eltwise(op: dnnl.EltwiseOp, types: Types) -> DescribedPrimitive:
 
 
 def _lrn(op: dnnl.LrnOp, types: Types) -> DescribedPrimitive:
-    call = forward(
-        "lrn",
-        constants.LRN_ACROSS_CHANNELS,
-        *_described(op, types),
-        calls.Size(op.size.value.data),
-        number(op.alpha),
-        number(op.beta),
-        number(op.k),
-        calls.Attributes(),
-    )
-    return unary(call, types, op.source, op.output)
+    size = calls.Size(op.size.value.data)
+    others = (size, number(op.alpha), number(op.beta), number(op.k))
+    return _of_source(op, types, "lrn", [constants.LRN_ACROSS_CHANNELS], others)
 
 
 def _binary(op: dnnl.BinaryOp, types: Types) -> DescribedPrimitive:
@@ -153,8 +140,6 @@ def _batch_normalization(op: dnnl.BatchNormalizationOp, types: Types) -> Describ
     flags = constants.USE_GLOBAL_STATS | constants.USE_SCALE | constants.USE_SHIFT
     if op.relu.value.data:
         flags |= constants.FUSE_RELU
-    described = _described(op, types)
-    call = forward("batch_normalization", *described, number(op.epsilon), flags, calls.Attributes())
     statistics = [
         types.operand(argument, value)
         for argument, value in (
@@ -164,17 +149,15 @@ def _batch_normalization(op: dnnl.BatchNormalizationOp, types: Types) -> Describ
             (Arg.SHIFT, op.shift),
         )
     ]
-    return unary(call, types, op.source, op.output, statistics)
+    others = (number(op.epsilon), flags)
+    return _of_source(op, types, "batch_normalization", (), others, statistics)
 
 
 def _layer_normalization(op: dnnl.LayerNormalizationOp, types: Types) -> DescribedPrimitive:
-    described, statistics = _described(op, types), None
-    flags, epsilon = constants.USE_SCALE | constants.USE_SHIFT, number(op.epsilon)
-    call = forward(
-        "layer_normalization", *described, statistics, epsilon, flags, calls.Attributes()
-    )
+    statistics, flags = None, constants.USE_SCALE | constants.USE_SHIFT
+    others = (statistics, number(op.epsilon), flags)
     parameters = [types.operand(Arg.SCALE, op.scale), types.operand(Arg.SHIFT, op.shift)]
-    return unary(call, types, op.source, op.output, parameters)
+    return _of_source(op, types, "layer_normalization", (), others, parameters)
 
 
 def _concat(op: dnnl.ConcatOp, types: Types) -> DescribedPrimitive:
@@ -200,21 +183,23 @@ def _shuffle(op: dnnl.ShuffleOp, types: Types) -> DescribedPrimitive:
     """Describes a shuffle: oneDNN's primitive for blocked channels, otherwise a reorder."""
     if not layouts.blocks(types.layout(op.source)):
         return _shuffle_by_reorder(op, types)
-    described, size = _described(op, types), calls.Size(op.group_size.value.data)
-    call = forward("shuffle", *described, op.axis.value.data, size, calls.Attributes())
-    return unary(call, types, op.source, op.output)
+    others = (op.axis.value.data, calls.Size(op.group_size.value.data))
+    return _of_source(op, types, "shuffle", (), others)
 
 
 def reorder(
-    source: calls.MemoryDescriptor, destination: calls.MemoryDescriptor, value: SSAValue
+    source: calls.MemoryDescriptor,
+    destination: calls.MemoryDescriptor,
+    value: SSAValue,
+    result: SSAValue,
 ) -> DescribedPrimitive:
-    """Describes a copy of `value` from one layout to another."""
+    """Describes a copy of `value` to `result`, from one layout to another."""
     call = calls.PrimitiveCall(
         "dnnl_reorder_primitive_desc_create",
         (source, calls.ENGINE, destination, calls.ENGINE, calls.Attributes()),
     )
     return DescribedPrimitive(
-        call, (Operand(Arg.SRC, value, source), Operand(Arg.DST, value, destination))
+        call, (Operand(Arg.SRC, value, source), Operand(Arg.DST, result, destination))
     )
 
 
@@ -238,9 +223,7 @@ def _shuffle_by_reorder(op: dnnl.ShuffleOp, types: Types) -> DescribedPrimitive:
         )
 
     rows, columns = view(source, size, 1), view(destination, 1, count)
-    call = reorder(rows, columns, op.source).call
-    operands = (Operand(Arg.SRC, op.source, rows), Operand(Arg.DST, op.output, columns))
-    return DescribedPrimitive(call, operands)
+    return reorder(rows, columns, op.source, op.output)
 
 
 def _pixel_shuffle(op: dnnl.PixelShuffleOp, types: Types) -> DescribedPrimitive:
@@ -249,8 +232,8 @@ def _pixel_shuffle(op: dnnl.PixelShuffleOp, types: Types) -> DescribedPrimitive:
     Blocked channels are not supported: no strides describe their views.
     """
     source, destination = types.of(op.source), types.of(op.output)
-    if layouts.blocks(source.layout):
-        return reorder(source, destination, op.source)  # refused: the dimensions are not the same
+    if layouts.blocks(source.layout):  # refused: the dimensions are not the same
+        return reorder(source, destination, op.source, op.output)
     block, (images, channels) = ints(op.block), destination.dims[:2]
     apart = (images, *block, channels, *source.dims[2:])
     batch, step, *steps = layouts.strides(source.dims, source.layout)
@@ -263,14 +246,11 @@ def _pixel_shuffle(op: dnnl.PixelShuffleOp, types: Types) -> DescribedPrimitive:
         calls.MemoryDescriptor(apart, layouts.plain(len(apart)), strides, source.data_type)
         for strides in (read, write)
     )
-    call = reorder(before, after, op.source).call
-    operands = (Operand(Arg.SRC, op.source, before), Operand(Arg.DST, op.output, after))
-    return DescribedPrimitive(call, operands)
+    return reorder(before, after, op.source, op.output)
 
 
 def _reorder(op: dnnl.ReorderOp | dnnl.ConvertOp, types: Types) -> DescribedPrimitive:
-    described = reorder(types.of(op.source), types.of(op.output), op.source)
-    return unary(described.call, types, op.source, op.output)
+    return reorder(types.of(op.source), types.of(op.output), op.source, op.output)
 
 
 _DESCRIBERS: dict[type[Operation], Callable[[Any, Types], DescribedPrimitive]] = {

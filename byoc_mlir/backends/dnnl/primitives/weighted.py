@@ -102,26 +102,19 @@ def _windowed(
 
 
 def convolution(op: dnnl.ConvolutionOp, types: Types) -> DescribedPrimitive:
+    return _convolved(op, types, op.algorithm.data)
+
+
+def _convolved(op: dnnl.WeightedWindowOp, types: Types, algorithm: str) -> DescribedPrimitive:
+    """Describes a convolution by the name of its algorithm."""
     dims = _grouped(shape_of(op.weights), op.groups.value.data)
-    return _windowed(
-        op,
-        types,
-        "convolution",
-        algorithms.CONVOLUTION[op.algorithm.data],
-        calls.MemoryDescriptor.plain(dims, data_type_of(op.weights)),
-    )
+    stored = calls.MemoryDescriptor.plain(dims, data_type_of(op.weights))
+    return _windowed(op, types, "convolution", algorithms.CONVOLUTION[algorithm], stored)
 
 
 def quantized_convolution(op: dnnl.QuantizedConvolutionOp, types: Types) -> DescribedPrimitive:
     """Describes an int8 convolution, with the parameters of source, weights and result."""
-    dims = _grouped(shape_of(op.weights), op.groups.value.data)
-    described = _windowed(
-        op,
-        types,
-        "convolution",
-        algorithms.CONVOLUTION["direct"],
-        calls.MemoryDescriptor.plain(dims, data_type_of(op.weights)),
-    )
+    described = _convolved(op, types, "direct")
     per_output = 1 if op.groups.value.data == 1 else 3
     *arguments, attributes = described.call.arguments
     assert isinstance(attributes, calls.Attributes)
