@@ -95,7 +95,7 @@ class DriverCode:
         function.finish(status)
 
     def finish_freeing(self, function: FunctionBuilder, free: Callable[[], object]) -> None:
-        """Ends a function that frees what kept the context: `free` adds code that runs in it."""
+        """Ends a function that frees an owner of the primary context, by the code of `free`."""
         self.enter(function)
         free()
         self.leave(function)
