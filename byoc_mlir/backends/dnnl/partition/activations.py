@@ -127,10 +127,7 @@ class Reader:
         """Returns `(x, factor)` if the value is `x` times or divided by a constant."""
         op = self.owner(value)
         if isinstance(op, MultiplyOp):
-            for x, factor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-                number = self.number(factor)
-                if number is not None and self._keeps_shape(x, value):
-                    return self.resolve(x), number
+            return self._beside_number(op, value)
         if isinstance(op, DivideOp) and self._keeps_shape(op.lhs, value):
             number = self.number(op.rhs)
             if number:
@@ -141,14 +138,21 @@ class Reader:
         """Returns `(x, summand)` if the value is `x` plus or minus a constant."""
         op = self.owner(value)
         if isinstance(op, AddOp):
-            for x, summand in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-                number = self.number(summand)
-                if number is not None and self._keeps_shape(x, value):
-                    return self.resolve(x), number
+            return self._beside_number(op, value)
         if isinstance(op, SubtractOp) and self._keeps_shape(op.lhs, value):
             number = self.number(op.rhs)
             if number is not None:
                 return self.resolve(op.lhs), -number
+        return None
+
+    def _beside_number(
+        self, op: AddOp | MultiplyOp | MaximumOp | MinimumOp, value: SSAValue
+    ) -> tuple[SSAValue, float] | None:
+        """Returns the operand of the type of `value`, and the number that is the other operand."""
+        for x, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            number = self.number(other)
+            if number is not None and self._keeps_shape(x, value):
+                return self.resolve(x), number
         return None
 
     def _keeps_shape(self, x: SSAValue, value: SSAValue) -> bool:
@@ -332,12 +336,11 @@ class Reader:
             return (op.data, low, high) if low <= high else None
         if not isinstance(op, MaximumOp | MinimumOp):
             return None
-        for x, bound in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            number = self.number(bound)
-            if number is not None and self._keeps_shape(x, value):
-                is_least = isinstance(op, MaximumOp)
-                return (x, number, math.inf) if is_least else (x, -math.inf, number)
-        return None
+        bounded = self._beside_number(op, value)
+        if bounded is None:
+            return None
+        x, number = bounded
+        return (x, number, math.inf) if isinstance(op, MaximumOp) else (x, -math.inf, number)
 
     def _bounded(self, value: SSAValue) -> Activation | None:
         """Matches `relu`, or `clip` between two finite values.
