@@ -82,10 +82,6 @@ class Builder:
             value if value.type == plain else self.add(dnnl.ReorderOp(value, result_types=[plain]))
         )
 
-    def add_return(self, op: Operation) -> None:
-        """Appends the terminator."""
-        self.block.add_op(op)
-
     def root(self, value: SSAValue) -> SSAValue:
         """Returns the value that owns the memory of a view."""
         while isinstance(value.owner, dnnl.ViewOp | dnnl.PermuteOp):

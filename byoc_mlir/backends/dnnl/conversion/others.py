@@ -45,14 +45,8 @@ def batch_norm(builder: Builder, op: nn.BatchNormOp, steps: Sequence[Step]) -> S
     return builder.add(dnnl.BatchNormalizationOp(*values, epsilon=op.epsilon, relu=bool(steps)))
 
 
-def layer_norm(builder: Builder, op: nn.LayerNormOp) -> SSAValue:
-    """Builds `dnnl.layer_normalization`."""
-    values = [builder.value(operand) for operand in (op.data, op.gamma, op.beta)]
-    return builder.add(dnnl.LayerNormalizationOp(*values, epsilon=op.epsilon))
-
-
-def written_out_layer_norm(builder: Builder, norm: LayerNorm) -> SSAValue:
-    """Builds `dnnl.layer_normalization` for the decomposed form that exporters write."""
+def layer_norm(builder: Builder, norm: nn.LayerNormOp | LayerNorm) -> SSAValue:
+    """Builds `dnnl.layer_normalization`, also for the decomposed form that exporters write."""
     values = [builder.value(value) for value in (norm.data, norm.gamma, norm.beta)]
     return builder.add(dnnl.LayerNormalizationOp(*values, epsilon=norm.epsilon))
 

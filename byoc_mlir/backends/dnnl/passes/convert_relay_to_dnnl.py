@@ -122,7 +122,7 @@ def _erase_unused(block: Block) -> None:
 
 def _convert(builder: Builder, op: Operation) -> None:
     if isinstance(op, ReturnOp):
-        builder.add_return(ReturnOp(*_results(builder, op)))
+        builder.block.add_op(ReturnOp(*_results(builder, op)))
     elif isinstance(op, ConstantOp):
         builder.convert(op.output, builder.add(op.clone()))
     elif isinstance(op, byoc.CompositeOp):
@@ -183,7 +183,7 @@ def _convert_expression(builder: Builder, value: SSAValue, ops: Sequence[Operati
         return quantized(builder, quantised)
     norm = read_layer_norm(builder.reader, value)
     if norm is not None:
-        return others.written_out_layer_norm(builder, norm)
+        return others.layer_norm(builder, norm)
     moved = read_shuffle(builder.reader, value)
     if moved is not None:
         return others.shuffle(builder, moved)
