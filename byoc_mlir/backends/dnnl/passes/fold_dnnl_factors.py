@@ -8,8 +8,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from byoc_mlir.backends.dnnl import dialect as dnnl
-from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.primitives.constants import replace_constant
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_constant
 from byoc_mlir.dialects.relay.constant import known_array
 from byoc_mlir.limits import in_time
 

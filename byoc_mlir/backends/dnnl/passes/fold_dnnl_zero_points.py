@@ -11,8 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
-from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.primitives.constants import replace_constant
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_constant
 from byoc_mlir.dialects.relay.base import ints
 from byoc_mlir.dialects.relay.constant import known_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
@@ -50,9 +49,7 @@ class FoldDnnlZeroPoints(RegionPass):
 
     def change(self, region: FuncOp) -> None:
         for op in in_time(region.body.block.ops):
-            if isinstance(op, dnnl.QuantizedConvolutionOp | dnnl.QuantizedMatmulOp) and _may_round(
-                op
-            ):
+            if isinstance(op, Product) and _may_round(op):
                 _fold_source(op)
                 _fold_result(op)
 

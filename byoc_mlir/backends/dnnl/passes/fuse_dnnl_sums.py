@@ -11,10 +11,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.primitives.shared_memory import NAMES
 from byoc_mlir.dialects.relay import ConstantOp
-
-_NAMES = dnnl.ViewOp | dnnl.PermuteOp | dnnl.SliceOp
-"""Ops whose results are views of their operand's memory."""
 
 
 class FuseDnnlSums(RegionPass):
@@ -63,12 +61,12 @@ def _fuse(op: dnnl.PostOpsOp, positions: Mapping[Operation, int]) -> None:
 
 def _dies_at(addend: SSAValue, op: dnnl.PostOpsOp, positions: Mapping[Operation, int]) -> bool:
     owner = addend.owner
-    if not isinstance(owner, Operation) or isinstance(owner, ConstantOp | ReturnOp | _NAMES):
+    if not isinstance(owner, Operation) or isinstance(owner, (ConstantOp, ReturnOp, *NAMES)):
         return False
     if addend.type != op.output.type or op.operands.count(addend) != 1:
         return False
     readers = [use.operation for use in addend.uses if use.operation is not op]
     # A view shows the same memory for as long as the view itself is read.
     return all(
-        not isinstance(reader, _NAMES) and positions[reader] < positions[op] for reader in readers
+        not isinstance(reader, NAMES) and positions[reader] < positions[op] for reader in readers
     )

@@ -13,6 +13,7 @@ from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect.base import like
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.primitives.layout_choices import plain_layout
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.limits import in_time
 from byoc_mlir.onednn.engine import openmp_threads
@@ -49,17 +50,13 @@ class PlaceDnnlProducts(RegionPass):
                         _place_operand(op, index, costs)
 
 
-def _plain(value: SSAValue) -> str:
-    return layouts.plain(len(shape_of(value)))
-
-
 def _cost(op: dnnl.MatmulOp, costs: Costs, value: SSAValue, layout: str) -> float:
     return costs.op(op, lambda one: layout if one is value else dnnl.layout_of(one))
 
 
 def _place_operand(op: dnnl.MatmulOp, index: int, costs: Costs) -> None:
     operand = op.arguments[index]
-    permuted, plain = dnnl.layout_of(operand), _plain(operand)
+    permuted, plain = dnnl.layout_of(operand), plain_layout(operand)
     if permuted == plain:
         return
     as_it_is = _cost(op, costs, operand, permuted)
@@ -76,7 +73,8 @@ def _place_result(op: dnnl.MatmulOp, costs: Costs) -> None:
     permutations = [user for user in users if isinstance(user, dnnl.PermuteOp)]
     if not permutations or len(permutations) < len(users):
         return
-    wanted, plain = layouts.before_permutation(ints(permutations[0].axes)), _plain(op.output)
+    wanted = layouts.before_permutation(ints(permutations[0].axes))
+    plain = plain_layout(op.output)
     copied = _cost(op, costs, op.output, plain) + costs.reorder(op.output, plain, wanted)
     if copied < _cost(op, costs, op.output, wanted):
         return

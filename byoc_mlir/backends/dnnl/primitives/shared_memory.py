@@ -8,7 +8,7 @@ from byoc_mlir.backends.dnnl import dialect as dnnl
 from byoc_mlir.backends.dnnl.library.calls import element_bytes
 from byoc_mlir.backends.dnnl.primitives.descriptions import Types, data_type_of
 
-_NAMES = (dnnl.ViewOp, dnnl.PermuteOp, dnnl.SliceOp)
+NAMES = (dnnl.ViewOp, dnnl.PermuteOp, dnnl.SliceOp)
 """Ops whose results are views of their operand's memory."""
 
 
@@ -55,7 +55,7 @@ def is_overwritten(value: SSAValue) -> bool:
     """True if an op overwrites the memory of a value, perhaps under the name of a view."""
     for use in value.uses:
         op = use.operation
-        if isinstance(op, _NAMES):
+        if isinstance(op, NAMES):
             if is_overwritten(op.results[0]):
                 return True
         elif shares_memory(op, value):
@@ -64,11 +64,9 @@ def is_overwritten(value: SSAValue) -> bool:
 
 
 def _shared_operand(op: Operation) -> SSAValue | None:
-    if isinstance(op, (dnnl.ActivationOp, *_NAMES)):
+    if isinstance(op, (dnnl.ActivationOp, *NAMES)):
         return op.source
-    if isinstance(op, dnnl.PostOpsOp) and any(
-        isinstance(one, dnnl.SumAttr) for one in op.post_ops.data
-    ):
+    if isinstance(op, dnnl.PostOpsOp):
         readers = (one for one in op.post_ops if not isinstance(one, dnnl.EltwiseAttr))
         for attribute, operand in zip(readers, op.post_op_operands, strict=True):
             if isinstance(attribute, dnnl.SumAttr):
