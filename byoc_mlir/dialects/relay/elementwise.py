@@ -161,12 +161,14 @@ class MaximumOp(BroadcastOp):
     traits = traits_def(Commutative())
 
 
-MinimumOp = define_op(
-    BroadcastOp,
-    "relay.minimum",
-    "The smaller of both; NaN when either is NaN.",
-    {"traits": traits_def(Commutative())},
-)
+@irdl_op_definition
+class MinimumOp(BroadcastOp):
+    """The smaller of both; NaN when either is NaN."""
+
+    name = "relay.minimum"
+    traits = traits_def(Commutative())
+
+
 ModOp = define_op(
     BroadcastOp, "relay.mod", "The remainder with the sign of the dividend, as C `fmod`."
 )
