@@ -31,7 +31,6 @@ from byoc_mlir.lowering.host_pipeline import (
     lower_host,
     ops_named,
     run_passes,
-    run_verified,
 )
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
@@ -237,9 +236,10 @@ def partition(build: Build) -> None:
             build.problems.append(f"the model runs in f32, not in {precision}: {reason}")
         exact = build.options.exact
         partitioning = PartitionFor(targets=targets, precision=precision, exact=exact)
-        run_verified(build.context, build.module, [partitioning], build.stages.add_pass)
+        add_pass = build.stages.add_pass
+        run_passes(build.context, build.module, [partitioning], add_pass, verify=True)
         bound = LimitWeightGrowth(build.options.weight_memory)
-        run_passes(build.context, build.module, [bound], build.stages.add_pass)
+        run_passes(build.context, build.module, [bound], add_pass)
 
 
 def _all_targets(build: Build) -> tuple[str, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -208,17 +207,6 @@ class Shapes(Facts):
     A comparison without proof is decided by the hints, and a guard is recorded: the result is valid
     for sizes that fulfil it. Two symbolic sizes are compared by their expected values.
     """
-
-    @contextmanager
-    def tentative(self) -> Generator[list[bool]]:
-        """Rolls back guards that are recorded inside, unless something is appended to the list."""
-        mark, kept = len(self.guards), list[bool]()
-        try:
-            yield kept
-        finally:
-            if not kept:
-                del self.guards[mark:]
-                self._find_ranges()
 
     def _decided(self, one: Size, relation: Relation, two: Size) -> bool:
         names = {name for size in (one, two) if isinstance(size, Dim) for name in symbols_of(size)}

@@ -100,7 +100,7 @@ class _LoopLowering:
         builder: Builder,
     ):
         carried = len(op.initial)
-        leading = len(operands) - len(op.loop_values)
+        leading = len(operands) - len(op.values)
         self._builder = builder
         self._allocate = allocate
         self._leading = operands[:leading]

@@ -232,10 +232,6 @@ def run_passes(
             timing(module_pass.name, time.perf_counter() - start)
 
 
-run_verified = partial(run_passes, verify=True)
-"""Function that runs passes, and verifies the module after each."""
-
-
 def _needed(module: ModuleOp, passes: Passes) -> Iterator[ModulePass]:
     """Yields the passes to run; earlier passes have run when it looks for the ops of later ones."""
     for one in passes:

@@ -214,19 +214,14 @@ class LoopOp(BodyOp):
     values = var_operand_def(TensorType)
 
     @property
-    def loop_values(self) -> Sequence[SSAValue]:
-        """Returns the carried values, then the values that are the same for all iterations."""
-        return self.values
-
-    @property
     def initial(self) -> Sequence[SSAValue]:
         """Returns the values that are carried into the first iteration."""
-        return self.loop_values[: self.carried.value.data]
+        return self.values[: self.carried.value.data]
 
     @property
     def invariant(self) -> Sequence[SSAValue]:
         """Returns the values that are the same for all iterations."""
-        return self.loop_values[self.carried.value.data :]
+        return self.values[self.carried.value.data :]
 
     @property
     def stacked(self) -> Sequence[SSAValue]:
@@ -255,7 +250,7 @@ class LoopOp(BodyOp):
                 )
 
     def check_operands(self) -> None:
-        carried, values = self.carried.value.data, len(self.loop_values)
+        carried, values = self.carried.value.data, len(self.values)
         if not 0 <= carried <= min(values, len(self.results)):
             raise VerifyException(
                 f"{self.name}: carried is {carried}, accepted are 0 to"

@@ -76,15 +76,6 @@ def test_bounds_are_those_of_the_symbols_that_are_asked_for() -> None:
         assert narrow.bounds(SEQ + 1) == (2, 513)
 
 
-def test_what_a_trial_asked_is_asked_again() -> None:
-    shapes = Shapes(SYMBOLS)
-    for _ in range(2):
-        with shapes.tentative():
-            assert shapes.at_most(BATCH, SEQ)
-            assert [str(guard) for guard in shapes.guards] == ["batch <= seq"]
-        assert not shapes.guards
-
-
 def test_a_decision_is_recorded_once() -> None:
     shapes = Shapes(SYMBOLS)
     shapes.reason = "Add_3"
@@ -104,17 +95,6 @@ def test_what_is_decided_stays_so() -> None:
     assert shapes.surely_same(SEQ, BATCH)
     assert not shapes.surely_same(SEQ, 4)
     assert len(shapes.guards) == 1
-
-
-def test_a_rejected_trial_leaves_no_guard() -> None:
-    shapes = Shapes(SYMBOLS)
-    with shapes.tentative():
-        assert not shapes.same(SEQ, 7)
-    assert not shapes.guards
-    with shapes.tentative() as kept:
-        assert not shapes.same(SEQ, 9)
-        kept.append(True)
-    assert [str(guard) for guard in shapes.guards] == ["seq != 9"]
 
 
 def test_hints_record_nothing() -> None:
@@ -179,8 +159,6 @@ def test_what_a_guard_says_is_proved_from_then_on() -> None:
     assert not shapes.same(BATCH, 1)
     assert shapes.at_most(2, smallest(BATCH, 7))
     assert [str(guard) for guard in shapes.guards] == ["3 <= batch"]
-    with shapes.tentative():
-        assert shapes.at_most(4, BATCH)
     assert shapes.ranges["batch"] == (3, float("inf"))
 
 
