@@ -1,1 +1,1 @@
-"""The subcommands of `byoc`, one per file; each has `register(subparsers)`."""
+"""The subcommands of `byoc`, one file each, with `add_arguments(parser)` and `run(arguments)`."""
