@@ -23,11 +23,12 @@ from byoc_mlir import abi
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.dialects.relay.base import Ints
+from byoc_mlir.dialects.symbols import symbol_of
 from byoc_mlir.dims import Size
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.device_traffic import traffic_of
 from byoc_mlir.lowering.region_calls import host_slots, int_attribute
-from byoc_mlir.lowering.symbols import external_functions, is_declaration, symbol_of
+from byoc_mlir.lowering.symbols import external_functions, is_declaration
 from byoc_mlir.runtime.program import (
     ObjectCode,
     Program,

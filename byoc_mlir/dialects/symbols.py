@@ -1,11 +1,17 @@
-"""References to functions and globals by name."""
+"""Symbols of functions and globals, and references to them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
+
+
+def symbol_of(op: Operation) -> str:
+    """Returns the symbol that an op defines or declares, or "" for an op without one."""
+    name = op.properties.get("sym_name")
+    return name.data if isinstance(name, StringAttr) else ""
 
 
 def mentioned_symbols(op: Operation) -> Iterator[str]:

@@ -162,9 +162,10 @@ class FunctionBuilder:
             self.store(value, self.slot(address, index))
         return address
 
-    def atomic_add(self, address: SSAValue, number: int) -> SSAValue:
+    def atomic_add(self, address: SSAValue, number: int | SSAValue) -> SSAValue:
         """Adds to an `i64` that other threads change, too; returns its old value."""
-        return self.insert(ops.atomic_add(address, self.integer(number)))
+        added = self.integer(number) if isinstance(number, int) else number
+        return self.insert(ops.atomic_add(address, added))
 
     def select(self, condition: SSAValue, one: SSAValue, other: SSAValue) -> SSAValue:
         """Returns `one` if `condition` holds, otherwise `other`."""

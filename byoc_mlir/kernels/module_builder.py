@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region
 
 from byoc_mlir.abi import VECTORISED
+from byoc_mlir.dialects.symbols import symbol_of
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.builder import VOID, FunctionBuilder
 from byoc_mlir.kernels.parallel import add_parallel_for
@@ -29,15 +30,22 @@ class ModuleBuilder:
     """Builder of a module, which declares each external symbol once.
 
     Args:
+        module: module to add to; by default, a new one. What it has is not added again.
         has_threads: True if there is an OpenMP runtime; without it, loops run on one thread.
         numbers: values of a kernel's parameters, if its functions are specialised for them.
     """
 
-    def __init__(self, *, has_threads: bool = True, numbers: Sequence[int] | None = None) -> None:
-        self.module = ModuleOp([])
+    def __init__(
+        self,
+        module: ModuleOp | None = None,
+        *,
+        has_threads: bool = True,
+        numbers: Sequence[int] | None = None,
+    ) -> None:
+        self.module = ModuleOp([]) if module is None else module
         self.has_threads = has_threads
         self.numbers = numbers
-        self._names: set[str] = set()
+        self._names = {symbol_of(op) for op in self.module.ops}
 
     def function(
         self,

@@ -49,7 +49,6 @@ from byoc_mlir.lowering.statuses import (
     device_function,
     loaded_slot,
 )
-from byoc_mlir.lowering.symbols import move_functions
 
 SET_THREADS = "omp_set_num_threads"
 GET_THREADS = "omp_get_max_threads"
@@ -144,9 +143,7 @@ class AddEntryPoints(ModulePass):
         if self.flush_denormals:
             op.body.block.add_ops(denormal_functions(threads=self.threads > 0))
         if self.threads > 1:
-            runtime = ModuleBuilder()
-            add_run_functions(runtime)
-            move_functions(runtime.module, op)
+            add_run_functions(ModuleBuilder(op))
 
 
 def _main(module: ModuleOp) -> func.FuncOp:

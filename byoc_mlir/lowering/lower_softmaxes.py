@@ -25,7 +25,6 @@ from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.kernel_calls import add_call, known_words
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
-from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.runtime.system.cpu import target_cpu
 
 _FEWEST_VECTORS = 2
@@ -55,12 +54,11 @@ class LowerSoftmaxes(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lanes = VectorUnit.of(target_cpu().features).lanes
-        module = ModuleBuilder(has_threads=self.threads > 1)
+        module = ModuleBuilder(op, has_threads=self.threads > 1)
         with asking_of(op):
             for block in host_blocks(op):
                 for softmax in _softmaxes(block, lanes):
                     _lower(softmax, lanes, module)
-        move_functions(module.module, op)
 
 
 def _softmaxes(block: Block, lanes: int) -> Iterator[SoftmaxOp]:

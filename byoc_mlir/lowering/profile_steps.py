@@ -11,7 +11,6 @@ from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    Builtin,
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
@@ -21,19 +20,17 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import SSAValue
-from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import ARENA_BYTES, CONTEXT_OFFSET, CONTEXT_SLOTS, STEP, STEPS
-from byoc_mlir.dialects.llvm_ext import LLVM
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import offset
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.lowering.symbols import is_declaration, move_functions
+from byoc_mlir.lowering.symbols import is_declaration
 
 NOW = "byoc_profile_now"
 """Symbol of `i64 ()`, which returns the clock in nanoseconds."""
@@ -43,71 +40,6 @@ time of these calls."""
 
 _OPENMP, _PARALLEL, _WORKER = "GOMP_parallel", "byoc_profile_parallel", "byoc_profile_worker"
 _CALLED = SymbolRefAttr(_OPENMP)
-
-_FUNCTIONS = f"""
-llvm.func @{NOW}() -> i64
-llvm.func @{_OPENMP}(!llvm.ptr, !llvm.ptr, i32, i32)
-
-llvm.func internal @{_PARALLEL}(
-    %work: !llvm.ptr, %data: !llvm.ptr, %threads: i32, %flags: i32) {{
-  %words = llvm.mlir.constant(3 : i64) : i64
-  %zero = llvm.mlir.constant(0 : i64) : i64
-  %job = llvm.alloca %words x i64 : (i64) -> !llvm.ptr
-  %to_data = llvm.getelementptr %job[1] : (!llvm.ptr) -> !llvm.ptr, i64
-  %to_busy = llvm.getelementptr %job[2] : (!llvm.ptr) -> !llvm.ptr, i64
-  llvm.store %work, %job : !llvm.ptr, !llvm.ptr
-  llvm.store %data, %to_data : !llvm.ptr, !llvm.ptr
-  llvm.store %zero, %to_busy : i64, !llvm.ptr
-  %worker = llvm.mlir.addressof @{_WORKER} : !llvm.ptr
-  %begin = llvm.call @{NOW}() : () -> i64
-  llvm.call @{_OPENMP}(%worker, %job, %threads, %flags)
-    : (!llvm.ptr, !llvm.ptr, i32, i32) -> ()
-  %end = llvm.call @{NOW}() : () -> i64
-  %busy = llvm.load %to_busy : !llvm.ptr -> i64
-  %passed = llvm.sub %end, %begin : i64
-  %more = llvm.sub %busy, %passed : i64
-  %others = llvm.mlir.addressof @{OTHERS} : !llvm.ptr
-  %before = "llvm.atomicrmw"(%others, %more) <{{bin_op = 1 : i64, ordering = 2 : i64}}>
-    : (!llvm.ptr, i64) -> i64
-  llvm.return
-}}
-
-llvm.func internal @{_WORKER}(%job: !llvm.ptr) {{
-  %to_data = llvm.getelementptr %job[1] : (!llvm.ptr) -> !llvm.ptr, i64
-  %to_busy = llvm.getelementptr %job[2] : (!llvm.ptr) -> !llvm.ptr, i64
-  %work = llvm.load %job : !llvm.ptr -> !llvm.ptr
-  %data = llvm.load %to_data : !llvm.ptr -> !llvm.ptr
-  %begin = llvm.call @{NOW}() : () -> i64
-  llvm.call %work(%data) : !llvm.ptr, (!llvm.ptr) -> ()
-  %end = llvm.call @{NOW}() : () -> i64
-  %passed = llvm.sub %end, %begin : i64
-  %before = "llvm.atomicrmw"(%to_busy, %passed) <{{bin_op = 1 : i64, ordering = 2 : i64}}>
-    : (!llvm.ptr, i64) -> i64
-  llvm.return
-}}
-"""
-
-
-def time_threads(module: ModuleOp) -> ModuleOp:
-    """Replaces calls of OpenMP's runtime by calls of a function that also measures the time of all
-    threads.
-
-    Returns a module with the global `OTHERS`; if there are such calls, also with the functions that
-    they need.
-    """
-    others = llvm.GlobalOp(i64, OTHERS, "internal", value=IntegerAttr(0, i64))
-    calls = [op for op in module.walk() if isinstance(op, llvm.CallOp) and op.callee == _CALLED]
-    if not calls:
-        return ModuleOp([others])
-    for call in calls:
-        call.properties["callee"] = SymbolRefAttr(_PARALLEL)
-    context = Context()
-    context.load_dialect(Builtin)
-    context.load_dialect(LLVM)
-    functions = Parser(context, _FUNCTIONS, "profile_steps.py").parse_module()
-    functions.body.block.add_op(others)
-    return functions
-
 
 START, TICK = "byoc_profile_start", "byoc_profile_tick"
 
@@ -171,7 +103,9 @@ class ProfileSteps(ModulePass):
         _start(main, base)
         op.attributes[STEPS] = ArrayAttr(map(_description, steps))
         op.attributes[CONTEXT_SLOTS] = IntegerAttr(base + 1 + 2 * len(steps), i64)
-        _define(op)
+        builder = ModuleBuilder(op)
+        _define_clock(builder)
+        _time_threads(builder)
 
 
 def _steps(function: llvm.FuncOp) -> Iterator[_Step]:
@@ -217,9 +151,8 @@ def _start(main: llvm.FuncOp, base: int) -> None:
     Rewriter.insert_op([clock, start], InsertPoint.at_start(entry))
 
 
-def _define(module: ModuleOp) -> None:
+def _define_clock(builder: ModuleBuilder) -> None:
     """Defines the functions that read the clock with `clock_gettime` of the C library."""
-    builder = ModuleBuilder()
     now = builder.function(NOW, (), result=i64, internal=True)
     time = now.stack_slots(2)
     now.call(_CLOCK, now.integer(_MONOTONIC, i32), time)
@@ -238,5 +171,36 @@ def _define(module: ModuleOp) -> None:
     tick.store(tick.integer(0), tick.address(OTHERS))
     tick.store(read, clock)
     tick.finish()
-    move_functions(builder.module, module)
-    move_functions(time_threads(module), module)
+
+
+def _time_threads(builder: ModuleBuilder) -> None:
+    """Replaces calls of OpenMP's runtime by calls of a function that also measures the time of all
+    threads.
+    """
+    module = builder.module
+    calls = [op for op in module.walk() if isinstance(op, llvm.CallOp) and op.callee == _CALLED]
+    for call in calls:
+        call.properties["callee"] = SymbolRefAttr(_PARALLEL)
+    if calls:
+        _define_parallel(builder)
+    builder.adopt(llvm.GlobalOp(i64, OTHERS, "internal", value=IntegerAttr(0, i64)))
+
+
+def _define_parallel(builder: ModuleBuilder) -> None:
+    """Defines the call of OpenMP's runtime that also measures the time of all threads."""
+    function = builder.function(_PARALLEL, (POINTER, POINTER, i32, i32), result=VOID, internal=True)
+    work, data, threads, flags = function.parameters
+    job = function.stack_array([work, data, function.integer(0)])
+    worker, begin = function.address(_WORKER), function.call(NOW, result=i64)
+    function.do(_OPENMP, worker, job, threads, flags)
+    passed = function.subtract(function.call(NOW, result=i64), begin)
+    more = function.subtract(function.word(job, 2), passed)
+    function.atomic_add(function.address(OTHERS), more)
+    function.finish()
+    function = builder.function(_WORKER, (POINTER,), result=VOID, internal=True)
+    (job,) = function.parameters
+    begin = function.call(NOW, result=i64)
+    function.do_at(function.pointer(job, 0), function.pointer(job, 1))
+    passed = function.subtract(function.call(NOW, result=i64), begin)
+    function.atomic_add(function.slot(job, 2), passed)
+    function.finish()

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-
-from byoc_mlir.limits import in_time
-
-
-def symbol_of(op: Operation) -> str:
-    """Returns the symbol that an op defines or declares, or "" for an op without one."""
-    name = op.properties.get("sym_name")
-    return name.data if isinstance(name, StringAttr) else ""
 
 
 def is_internal(op: Operation) -> bool:
@@ -37,15 +29,6 @@ def external_functions(module: ModuleOp) -> Sequence[str]:
         if isinstance(op, llvm.FuncOp) and is_declaration(op)
         if not (name := op.sym_name.data).startswith("llvm.")
     )
-
-
-def move_functions(module: ModuleOp, into: ModuleOp) -> None:
-    """Moves functions and variables to another module, except for symbols that it has."""
-    known = {symbol_of(op) for op in into.ops}
-    for op in in_time(module.ops):
-        if symbol_of(op) not in known:
-            op.detach()
-            into.body.block.add_op(op)
 
 
 def ops_to_lower(module: ModuleOp) -> Iterator[Operation]:

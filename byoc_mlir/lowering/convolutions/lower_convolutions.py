@@ -46,7 +46,6 @@ from byoc_mlir.lowering.kernel_calls import add_call, known_words
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, erase_chain
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
-from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.runtime.system.cpu import target_cpu
 
 _CYCLES = 2
@@ -130,11 +129,10 @@ class LowerConvolutions(ModulePass):
     threads: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        module = ModuleBuilder(has_threads=self.threads > 0)
+        module = ModuleBuilder(op, has_threads=self.threads > 0)
         with asking_of(op):
             for block in host_blocks(op):
                 self._lower_block(block, module)
-        move_functions(module.module, op)
 
     def _lower_block(self, block: Block, module: ModuleBuilder) -> None:
         for op in convolutions(tuple(block.ops)):

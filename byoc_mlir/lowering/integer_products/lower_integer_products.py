@@ -20,7 +20,6 @@ from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.integer_products.chain import chain_of, product_of
 from byoc_mlir.lowering.integer_products.emit import ProductWriter, gemms_of
 from byoc_mlir.lowering.relay_to_linalg.builder import erase_chain
-from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.runtime.system.cpu import target_cpu
 
 
@@ -58,11 +57,10 @@ class LowerIntegerProducts(ModulePass):
     words: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        module, unit = ModuleBuilder(), self._unit()
+        module, unit = ModuleBuilder(op), self._unit()
         with asking_of(op):
             for block in host_blocks(op):
                 self._lower(block, unit, module)
-        move_functions(module.module, op)
 
     def _lower(self, block: Block, unit: IntegerUnit, module: ModuleBuilder) -> None:
         for op in in_time(block.ops):

@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from byoc_mlir.abi import VECTORISED
-from byoc_mlir.dialects.symbols import mentioned_symbols
-from byoc_mlir.lowering.symbols import is_declaration, is_internal, symbol_of
+from byoc_mlir.dialects.symbols import mentioned_symbols, symbol_of
+from byoc_mlir.lowering.symbols import is_declaration, is_internal
 
 MOST_PARTS = 4
 LEAST_OPS = 400

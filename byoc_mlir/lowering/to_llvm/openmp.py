@@ -12,7 +12,6 @@ from xdsl.rewriter import InsertPoint
 
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parallel import PARALLEL_FOR
-from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.lowering.to_llvm.emitter import integer_constant
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath
 from byoc_mlir.lowering.to_llvm.types import POINTER, convert_type
@@ -23,9 +22,7 @@ _ALL_THREADS = 0
 
 def define_runtime(module: ModuleOp) -> None:
     """Defines the functions that the calls of `call_in_parallel` need."""
-    runtime = ModuleBuilder()
-    runtime.define_parallel_for()
-    move_functions(runtime.module, module)
+    ModuleBuilder(module).define_parallel_for()
 
 
 def call_in_parallel(

@@ -17,10 +17,10 @@ from xdsl.parser import Parser
 import byoc_mlir
 from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects import make_context
+from byoc_mlir.dialects.symbols import symbol_of
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.llvm_ir import parts
 from byoc_mlir.lowering.llvm_ir.codegen import at_once, emit_object, emit_objects
-from byoc_mlir.lowering.symbols import symbol_of
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.program import ObjectCode

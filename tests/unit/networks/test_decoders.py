@@ -14,7 +14,7 @@ import byoc_mlir
 from byoc_mlir.compiler import dynamic, pipeline
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.dialects.relay.control import CallOp
-from byoc_mlir.lowering.symbols import symbol_of
+from byoc_mlir.dialects.symbols import symbol_of
 from byoc_mlir.testing.networks import DecoderSizes, decoder
 from byoc_mlir.testing.reference import largest_relative_error
 
