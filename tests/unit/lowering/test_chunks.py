@@ -17,7 +17,6 @@ from xdsl.parser import Parser
 from byoc_mlir.dialects import make_context
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.lowering.symbols import move_functions
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
 
@@ -40,9 +39,7 @@ def parallel_for() -> Iterator[ParallelFor]:
     module: ModuleOp = Parser(make_context(), _MAIN).parse_module()
     assert module.body.block.last_op is not None
     module.body.block.last_op.detach()
-    runtime = ModuleBuilder()
-    runtime.define_parallel_for()
-    move_functions(runtime.module, module)
+    ModuleBuilder(module).define_parallel_for()
     module.verify()
     path = find_openmp()
     assert path is not None
