@@ -66,6 +66,15 @@ def _split(x: Array, heads: int) -> Array:
     return x.reshape(batch, sequence, heads, width // heads).swapaxes(1, 2)
 
 
+def _behind(
+    past_key: Array | None, past_value: Array | None, key: Array, value: Array
+) -> tuple[Array, Array]:
+    """Returns keys and values with those of earlier calls, if there are any, before them."""
+    if past_key is None or past_value is None:
+        return key, value
+    return np.concatenate([past_key, key], 2), np.concatenate([past_value, value], 2)
+
+
 def _merged(x: Array) -> Array:
     """Returns `[batch, heads, sequence, size]` as `[batch, sequence, heads * size]`."""
     batch, heads, sequence, size = x.shape
@@ -166,8 +175,7 @@ def _multi_head_attention(
     q, k, v = (x if x.ndim == 4 else _split(x, num_heads) for x in parts)
     if unidirectional and k.shape[2] != q.shape[2]:
         raise NotInterpretedError("more keys than queries")
-    if past_key is not None and past_value is not None:
-        k, v = np.concatenate([past_key, k], 2), np.concatenate([past_value, v], 2)
+    k, v = _behind(past_key, past_value, k, v)
     addends = addend, _padding(mask, len(q), k.shape[2], mask_filter_value)
     is_seen = _later_hidden(q, k) if unidirectional else None
     return _attended(q, k, v, scale, addends, is_seen), k, v
@@ -191,26 +199,22 @@ def _attention(
     heads = q_num_heads, kv_num_heads, kv_num_heads
     parts = zip((query, key, value), heads, strict=True)
     q, k, v = (x if x.ndim == 4 else _split(x, count) for x, count in parts)
-    past = 0
-    if past_key is not None and past_value is not None:
-        past = past_key.shape[2]
-        k, v = np.concatenate([past_key, k], 2), np.concatenate([past_value, v], 2)
+    new = k.shape[2]
+    k, v = _behind(past_key, past_value, k, v)
     queries, keys = q.shape[2], k.shape[2]
     if v.shape[:3] != k.shape[:3]:
         raise NotInterpretedError("heads or numbers of keys and values that differ")
     if mask is not None and mask.shape[-1] not in ((1, keys) if opset < 24 else (keys,)):
         raise NotInterpretedError("a mask of fewer keys")
-    is_seen = np.tri(queries, keys, past, np.bool_) if is_causal else np.True_
-    bias = np.float32(0)
-    if mask is not None and mask.dtype == np.bool_:
-        is_seen = is_seen & mask
-    elif mask is not None:
-        bias = mask
-    bias = np.broadcast_to(np.where(is_seen, bias, -np.inf), (*q.shape[:3], keys))
+    bias = np.zeros((queries, keys), np.float32) if mask is None else mask
+    if bias.dtype == np.bool_:
+        bias = np.where(bias, np.float32(0), np.float32(-np.inf))
+    if is_causal:
+        bias = np.where(np.tri(queries, keys, keys - new, np.bool_), bias, np.float32(-np.inf))
     is_blind = (bias == -np.inf).all(-1, keepdims=True)
-    bias = np.where(is_blind, 0, bias).astype(np.float32)
-    result = _attended(q, k, v, scale, [bias], softcap=softcap)
-    result = np.where(is_blind, 0, _split(result, q.shape[1]))
+    addend = np.where(is_blind, np.float32(0), bias)
+    result = _split(_attended(q, k, v, scale, [addend], softcap=softcap), q.shape[1])
+    result = np.where(is_blind, np.float32(0), result)
     return result if query.ndim == 4 else _merged(result), k, v
 
 
@@ -235,7 +239,7 @@ def _microsoft_attention(
     ends = np.cumsum(qkv_hidden_sizes or [weights.shape[1] // 3] * 3)[:2].tolist()
     q, k, v = (_split(part, num_heads) for part in np.split(projected, ends, axis=-1))
     if past is not None:
-        k, v = np.concatenate([past[0], k], 2), np.concatenate([past[1], v], 2)
+        k, v = _behind(past[0], past[1], k, v)
     addends = addend, _padding(mask, len(q), k.shape[2], mask_filter_value)
     is_seen = _later_hidden(q, k) if unidirectional else None
     result = _attended(q, k, v, scale, addends, is_seen)
