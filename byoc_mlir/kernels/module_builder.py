@@ -30,7 +30,7 @@ class ModuleBuilder:
     """Builder of a module, which declares each external symbol once.
 
     Args:
-        module: module to add to; by default, a new one. What it has is not added again.
+        module: module to add to, whose symbols `has` knows; by default, a new one.
         has_threads: True if there is an OpenMP runtime; without it, loops run on one thread.
         numbers: values of a kernel's parameters, if its functions are specialised for them.
     """

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.builder import Builder
 from xdsl.dialects import func, llvm
-from xdsl.dialects.builtin import IndexType, ModuleOp, UnrealizedConversionCastOp, i32, i64
+from xdsl.dialects.builtin import IndexType, UnrealizedConversionCastOp, i32, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parallel import PARALLEL_FOR
 from byoc_mlir.lowering.to_llvm.emitter import integer_constant
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath
@@ -18,11 +17,6 @@ from byoc_mlir.lowering.to_llvm.types import POINTER, convert_type
 
 _INDEX = IndexType()
 _ALL_THREADS = 0
-
-
-def define_runtime(module: ModuleOp) -> None:
-    """Defines the functions that the calls of `call_in_parallel` need."""
-    ModuleBuilder(module).define_parallel_for()
 
 
 def call_in_parallel(

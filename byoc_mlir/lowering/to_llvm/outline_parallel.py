@@ -24,11 +24,12 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import MAY_ALIAS, PREFER_NO_GATHER
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.threads import FEWEST
 from byoc_mlir.lowering.to_llvm.aliasing import aliased
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath, bound
-from byoc_mlir.lowering.to_llvm.openmp import call_in_parallel, define_runtime
+from byoc_mlir.lowering.to_llvm.openmp import call_in_parallel
 
 _INDEX = IndexType()
 _REMATERIALISED = (arith.ConstantOp, memref.GetGlobalOp)
@@ -83,7 +84,7 @@ class OutlineParallel(ModulePass):
                 name = f"{function.sym_name.data}_parallel_{number}"
                 calls_runtime |= _outline(loop, function, name, self.threads)
         if calls_runtime:
-            define_runtime(op)
+            ModuleBuilder(op).define_parallel_for()
 
 
 def _outermost(region: Region) -> Iterator[scf.ParallelOp]:
