@@ -209,8 +209,7 @@ def _dot_integers(op: host.DotIntegersOp, emitter: Emitter) -> Sequence[SSAValue
     (lanes,) = type_.get_shape()
     if lanes in _PAIR_DOTS and not _VNNI.isdisjoint(target_cpu().features):
         name = f"llvm.x86.avx512.vpdpbusd.{32 * lanes}"
-        words = [emitter.emit(llvm.BitcastOp(value, type_)) for value in factors]
-        return [emitter.emit(llvm.CallIntrinsicOp(name, [total, *words], [type_]))]
+        return [emitter.emit(llvm.CallIntrinsicOp(name, [total, *factors], [type_]))]
     narrow = VectorType(i16, [2 * lanes])
     sums = _pairs_added(factors, emitter.emit(_splat(0, narrow)), emitter)
     return [_pairs_added([sums, emitter.emit(_splat(1, narrow))], total, emitter)]
