@@ -28,13 +28,12 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_tiles import ManyRowsOfBy
 from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import takes_bytes
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     ELEMENTS,
-    PANEL,
     BlockwiseForm,
     BlockwiseFunction,
     BlockwiseWriter,
 )
 from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows, lanes_of_block
-from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ACCUMULATORS, ManyRows
+from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ManyRows
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.runtime.system.cpu import has_vnni, target_cpu
 
@@ -76,9 +75,9 @@ def _lower_blockwise_dense(op: relay.BlockwiseDenseOp, b: LinalgBuilder) -> Sequ
     *outer, width = sizes_of(op.data)
     rows = math.prod(outer)
     units, blocks, bytes_ = shape_of(op.codes)
-    lanes = VectorUnit.of(target_cpu().features).lanes
+    unit = VectorUnit.of(target_cpu().features)
     one_zero = shape_of(op.zero_points) == (1, 1)
-    form = BlockwiseForm(bytes_, op.bits.value.data, lanes, one_zero, not has_vnni())
+    form = BlockwiseForm(bytes_, op.bits.value.data, unit, one_zero, not has_vnni())
     gemm = _Gemm(form, rows, hint(rows), units, blocks)
     if rows == 0 or not units:
         return [b.empty(output)]
@@ -108,7 +107,7 @@ def _kernel(
         kept = repeated if isinstance(rows, int) and gemm.few_rows else rows + repeated
         results += [tensor_of(f32, [kept, blocks])] * 2
     else:
-        results.append(tensor_of(f32, [rows + ACCUMULATORS, gemm.steps]))
+        results.append(tensor_of(f32, [rows + gemm.form.unit.tile_rows, gemm.steps]))
         if gemm.few_rows:
             results.append(TensorType(f32, [gemm.few_rows, blocks, lanes_of_block(gemm.form)]))
     types = tuple(host.buffer_type(type_) for type_ in (*(v.type for v in operands), *results))
@@ -166,17 +165,18 @@ class _Calls:
             call(0, 0, gemm.rows)
         else:
             work = usual_rows * gemm.steps
-            with code.parallel([gemm.rows], [ACCUMULATORS], cycles=work) as (row,):
-                call(0, row, self._count(gemm.rows, row, ACCUMULATORS))
-        tile = kind.TILE_UNITS
+            some = gemm.form.unit.tile_rows
+            with code.parallel([gemm.rows], [some], cycles=work) as (row,):
+                call(0, row, self._count(gemm.rows, row, some))
+        tile, panel = kind.tile_units(gemm.form), gemm.form.unit.panel
         full = gemm.units - gemm.units % tile
         work = usual_rows * gemm.units * gemm.steps / ASSUMED.block_products
-        if work >= ASSUMED.parallel_cycles and full > PANEL:
-            with code.parallel([full], [PANEL], cycles=work) as (first,):
-                call(tile, first, self._count(full, first, PANEL))
+        if work >= ASSUMED.parallel_cycles and full > panel:
+            with code.parallel([full], [panel], cycles=work) as (first,):
+                call(tile, first, self._count(full, first, panel))
         elif full:
-            with code.loop(full, step=PANEL) as loop:
-                call(tile, loop.counter, self._count(full, loop.counter, PANEL))
+            with code.loop(full, step=panel) as loop:
+                call(tile, loop.counter, self._count(full, loop.counter, panel))
         if full < gemm.units:
             call(1, full, gemm.units - full)
 

@@ -13,8 +13,8 @@ from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import RUN, RoundedRows
-from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import GROUP, PANEL
-from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ACCUMULATORS, BlockRange, ManyRows
+from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import GROUP
+from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import BlockRange, ManyRows
 
 _SCALED_ROWS = (1, 2, 3)
 """Numbers of rows whose sums are scaled together, so that additions do not wait for each other."""
@@ -24,12 +24,12 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
     """Kernel for many rows of data that is rounded to bytes.
 
     On the stack are codes as bytes `[blocks, vectors of units, groups, lanes, 4]` instead of
-    weights, and a tile's sums `[blocks, tile_rows, PANEL]`.
+    weights, and a tile's sums `[blocks, tile_rows, panel]`.
     """
 
     NAME = "many_of_bytes"
-    UNPACKED_STEPS = 2048
     UNPACKED = i8
+    UNPACKED_BYTES = 2**15
 
     @property
     def _groups(self) -> int:
@@ -39,8 +39,13 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
     def _group_type(self) -> VectorType:
         return VectorType(i8, [GROUP * self.unit_lanes])
 
+    @property
+    def tile_sums(self) -> int:
+        """Returns the number of sums of a tile."""
+        return self.tile_rows * self.panel_units
+
     def scratch(self) -> tuple[Attribute, int]:
-        return i32, ACCUMULATORS * self.unit_lanes * self.most_blocks
+        return i32, self.tile_sums * self.most_blocks
 
     def unpack_codes(self, part: BlockRange, blocks: Sequence[Index], block: Index) -> None:
         form, lane_bytes = self.form, GROUP * self.unit_lanes
@@ -49,7 +54,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         def unpacked(chunk: Index, sums: Sums) -> Sums:
             before = self.times(chunk, size * form.codes)
             for number in self.vectors:
-                unit = self.plus(self.times(block, PANEL), number * self.unit_lanes)
+                unit = self.plus(self.times(block, self.panel_units), number * self.unit_lanes)
                 first = self.plus(self.times(unit, form.block), before)
                 for place, word in enumerate(self.words_of(blocks, chunk, number)):
                     bytes_ = self.code.emit(vector.BitcastOp(word, self._group_type))
@@ -61,7 +66,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         self.over_chunks([], unpacked)
 
     def multiply(self, part: BlockRange, first: Index, rows: int) -> None:
-        code, tile = self.code, ACCUMULATORS * self.unit_lanes
+        code, tile = self.code, self.tile_sums
         before = [self.times(self.plus(first, row), self.sizes.blocks) for row in range(rows)]
         before = [self.plus(row, part.first) for row in before]
         with code.loop(part.blocks) as loop:
@@ -95,15 +100,15 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         """
         code, scratch = self.code, part.memory[-1]
         offsets = [number * self.unit_lanes for number in self.vectors]
-        at = self.times(block, PANEL)
+        at = self.times(block, self.panel_units)
         factors = [self.factors_of(part, self.plus(at, offset)) for offset in offsets]
         found: list[SSAValue] = []
         for place, row in zip(places, rows, strict=True):
             row_block = self.plus(self.times(row, self.sizes.blocks), part.first, block)
             start = self.repeated(code.load(self.starts, row_block), self.floats)
             factor = self.repeated(code.load(self.factors, row_block), self.floats)
-            at = self.times(block, ACCUMULATORS * self.unit_lanes)
-            at = self.plus(at, self.times(place, PANEL))
+            at = self.times(block, self.tile_sums)
+            at = self.plus(at, self.times(place, self.panel_units))
             for offset, (scale, *zeros) in zip(offsets, factors, strict=True):
                 sum_ = self.vector(scratch, self.plus(at, offset), self.words)
                 value = self.value(sum_, factor, start, zeros[0] if zeros else None)
@@ -114,7 +119,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         """Emits the int8 products of a block of a panel with some rows' blocks."""
         lane_bytes = GROUP * self.unit_lanes
         data = [self.times(row, self.form.block) for row in rows]
-        first = self.times(block, self.form.block * PANEL)
+        first = self.times(block, self.form.block * self.panel_units)
         weights = [self.plus(first, number * self._groups * lane_bytes) for number in self.vectors]
 
         def products(group: Index, sums: Sums) -> Sums:

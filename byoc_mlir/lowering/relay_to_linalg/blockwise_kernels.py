@@ -32,18 +32,16 @@ from xdsl.utils.hints import isa
 from byoc_mlir.abi import KERNEL, VECTORISED
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums
+from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import buffer_type, splat, tile_function
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE, multiply_add
-
-PANEL = 16
-"""Units that a thread claims at a time."""
 
 GROUP = 4
 """Neighbouring bytes of a unit that are one word of a lane."""
 
 _UNROLLED = 4
-_LINE_BYTES = 64
+LINE_BYTES = 64
 BYTE = IntegerType(8, Signedness.UNSIGNED)
 """Element of codes in memory."""
 ELEMENTS = (f32, BYTE, f32, f32, f32)
@@ -60,8 +58,8 @@ class BlockwiseForm:
 
     bytes: int
     bits: int
-    vector_lanes: int
-    """Number of `f32` in a register."""
+    unit: VectorUnit
+    """The processor's vectors. A panel is the units that a thread claims at a time."""
     one_zero: bool
     """True if all blocks have the same zero point."""
     sums_pairs: bool = True
@@ -148,8 +146,6 @@ class BlockwiseWriter(ABC):
     NAME: ClassVar[str]
     MEMORY: ClassVar[Sequence[Attribute]] = (f32,)
     """Elements of each further buffer."""
-    TILE_UNITS: ClassVar[int]
-    """Units of a tile; a function for tiles computes a multiple of them."""
 
     def __init__(
         self,
@@ -162,6 +158,11 @@ class BlockwiseWriter(ABC):
         self.form = form
         self.sizes = sizes
         self.data, self.bytes, self.scales, self.zeros, self.output, *self.memory = buffers
+
+    @staticmethod
+    def tile_units(form: BlockwiseForm) -> int:
+        """Returns the units of a tile; a function for tiles computes a multiple of them."""
+        return form.unit.panel
 
     @property
     @abstractmethod
@@ -260,9 +261,12 @@ class BlockwiseWriter(ABC):
 
     def prefetch_lines(self, at: Index, bytes_: int) -> None:
         """Emits the prefetches of the lines of some bytes of codes."""
-        for line in range(0, bytes_, _LINE_BYTES):
-            place = self.code.index(self.plus(at, line))
-            self.code.add(host.PrefetchOp(self.bytes, place))
+        for line in range(0, bytes_, LINE_BYTES):
+            self.prefetch(self.bytes, self.plus(at, line))
+
+    def prefetch(self, buffer: SSAValue, at: Index) -> None:
+        """Emits the prefetch of an element's line."""
+        self.code.add(host.PrefetchOp(buffer, self.code.index(at)))
 
     def vector(self, buffer: SSAValue, at: Index, type_: VectorType) -> SSAValue:
         """Emits the load of a vector."""

@@ -31,7 +31,7 @@ _WORD_BITS, _HALF_BITS = 32, 16
 
 def vector_bytes(form: BlockwiseForm) -> int:
     """Returns the number of bytes of codes in a vector of words."""
-    return min(GROUP * form.vector_lanes, _GROUPED_BLOCKS * form.bytes)
+    return min(GROUP * form.unit.lanes, _GROUPED_BLOCKS * form.bytes)
 
 
 def lanes_of_block(form: BlockwiseForm) -> int:
@@ -54,7 +54,10 @@ class FewRows(BlockwiseWriter):
 
     NAME = "few"
     MEMORY = (f32, f32)
-    TILE_UNITS = 1
+
+    @staticmethod
+    def tile_units(form: BlockwiseForm) -> int:
+        return 1
 
     @property
     def most_chunk_bytes(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects import arith, llvm, memref, vector
-from xdsl.dialects.builtin import VectorType, f32, i1, i32
+from xdsl.dialects.builtin import Float32Type, IntegerType, VectorType, f32, i1, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
@@ -18,16 +18,16 @@ from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     BYTE,
     GROUP,
-    PANEL,
+    LINE_BYTES,
     BlockwiseWriter,
 )
-
-ACCUMULATORS = 12
-"""Accumulators of a tile, for 16 registers."""
 
 _REST_ROWS = (8, 4, 2, 1)
 _UNROLLED_STEPS = 4
 _CHUNK_BYTES = 16
+
+_AHEAD = 512
+"""Elements by which data is prefetched: it may come from the caches that all cores share."""
 
 
 class ManyRows(BlockwiseWriter):
@@ -36,16 +36,15 @@ class ManyRows(BlockwiseWriter):
     It dequantises a range of steps of a panel, and multiplies tiles of rows with them. Lanes are
     units. The data is one stream `[ranges of steps, tiles, steps / 4, tile_rows, 4]`: rows whose
     distance is a multiple of 4 KB would meet in the same sets of L1. On the stack are weights
-    `[steps, PANEL]`, scales and zero points `[blocks, PANEL]`, and words of codes `[words, PANEL]`.
+    `[steps, panel]`, scales and zero points `[blocks, panel]`, and words of codes `[words, panel]`.
     A panel that is not full repeats the last unit.
     """
 
     NAME = "many"
-    TILE_UNITS = PANEL
-    UNPACKED_STEPS: ClassVar[int] = 1024
-    """Steps that are unpacked at a time, unless a block has more."""
-    UNPACKED: ClassVar[Attribute] = f32
+    UNPACKED: ClassVar[Float32Type | IntegerType] = f32
     """Element of the unpacked weights."""
+    UNPACKED_BYTES: ClassVar[int] = 2**16
+    """Bytes of a panel that are unpacked at a time, unless a block has more."""
 
     @property
     def most_chunk_bytes(self) -> int:
@@ -54,12 +53,17 @@ class ManyRows(BlockwiseWriter):
     @property
     def unit_lanes(self) -> int:
         """Returns the number of units of a vector."""
-        return self.form.vector_lanes
+        return self.form.unit.lanes
+
+    @property
+    def panel_units(self) -> int:
+        """Returns the number of units of a panel."""
+        return self.form.unit.panel
 
     @property
     def vectors(self) -> range:
         """Returns the numbers of the vectors of units in a panel."""
-        return range(PANEL // self.unit_lanes)
+        return range(self.form.unit.panel_vectors)
 
     @property
     def floats(self) -> VectorType:
@@ -96,7 +100,8 @@ class ManyRows(BlockwiseWriter):
     @property
     def most_blocks(self) -> int:
         """Returns the number of blocks that are unpacked at a time."""
-        return max(1, self.UNPACKED_STEPS // self.form.block)
+        block_bytes = self.form.block * self.panel_units * self.UNPACKED.size
+        return max(1, self.UNPACKED_BYTES // block_bytes)
 
     def place(self, row: Index, block: Index, blocks: Index) -> Index:
         """Emits the offset of a row in the ordered data of some blocks, from `block` on."""
@@ -113,7 +118,7 @@ class ManyRows(BlockwiseWriter):
         memory = [code.emit(memref.AllocaOp.get(type_, 64, [size])) for type_, size in self.held()]
         tiled = self.times(code.quotient(sizes.rows, self.tile_rows), self.tile_rows)
         with self._ranges() as (block, blocks):
-            part = BlockRange(memory, block, blocks, first, count, tile == PANEL)
+            part = BlockRange(memory, block, blocks, first, count, tile == self.panel_units)
             self._unpack(part)
             with code.loop(tiled, step=self.tile_rows) as rows:
                 self.multiply(part, rows.counter, self.tile_rows)
@@ -122,17 +127,17 @@ class ManyRows(BlockwiseWriter):
     @property
     def tile_rows(self) -> int:
         """Returns the rows of a tile, whose accumulators have to fit in the registers."""
-        return ACCUMULATORS // len(self.vectors)
+        return self.form.unit.tile_rows
 
     def held(self) -> list[tuple[Attribute, int]]:
         """Returns the element and its number for each part of the memory on the stack."""
-        factors = [(f32, PANEL * self.most_blocks)] * len(self.factors_in_blocks)
-        weights = self.UNPACKED, self.form.block * PANEL * self.most_blocks
+        factors = [(f32, self.panel_units * self.most_blocks)] * len(self.factors_in_blocks)
+        weights = self.UNPACKED, self.form.block * self.panel_units * self.most_blocks
         return [weights, *factors, self.scratch()]
 
     def scratch(self) -> tuple[Attribute, int]:
         """Returns the element and its number for the last part: words of a chunk of codes."""
-        return i32, self.chunk_bytes // GROUP * PANEL
+        return i32, self.chunk_bytes // GROUP * self.panel_units
 
     def _rest(self, part: BlockRange, first: Index) -> None:
         """Emits the rows after the whole tiles: a tile for each bit of their number."""
@@ -150,20 +155,20 @@ class ManyRows(BlockwiseWriter):
     def _unpack(self, part: BlockRange) -> None:
         """Emits the unpacking of the weights of `part`."""
         code = self.code
-        units = [self.plus(part.unit, unit) for unit in range(PANEL)]
+        units = [self.plus(part.unit, unit) for unit in range(self.panel_units)]
         if not part.is_full:
             last = self.plus(self.sizes.units, -1)
             units = [code.minimum(unit, last) for unit in units]
         starts = [self.plus(self.times(unit, self.sizes.blocks), part.first) for unit in units]
         with code.loop(part.blocks) as loop:  # long before these are loaded as vectors
-            at = self.times(loop.counter, PANEL)
+            at = self.times(loop.counter, self.panel_units)
             for unit, start in enumerate(starts):
                 for source, target in zip(self.factors_in_blocks, part.memory[1:], strict=False):
                     value = code.load(source, self.plus(start, loop.counter))
                     code.store(value, target, self.plus(at, unit))
         first = self.times(part.unit, self.sizes.blocks)
         with code.loop(part.blocks) as loop:
-            self.prefetch_next(first, self.plus(part.first, loop.counter), PANEL)
+            self.prefetch_next(first, self.plus(part.first, loop.counter), self.panel_units)
             self.unpack_codes(
                 part, [self.plus(start, loop.counter) for start in starts], loop.counter
             )
@@ -177,22 +182,22 @@ class ManyRows(BlockwiseWriter):
         """
         form, code = self.form, self.code
         factors = [self._factors(part, block, number) for number in self.vectors]
-        first = self.times(block, form.block * PANEL)
+        first = self.times(block, form.block * self.panel_units)
 
         def unpacked(chunk: Index, sums: Sums) -> Sums:
             before, words = self.times(chunk, self.chunk), part.memory[-1]
             for number in self.vectors:
                 for place, word in enumerate(self.words_of(blocks, chunk, number)):
-                    self.store(word, words, place * PANEL + number * self.unit_lanes)
+                    self.store(word, words, place * self.panel_units + number * self.unit_lanes)
             with code.loop(self.chunk_bytes // GROUP) as loop:
-                at = self.times(loop.counter, PANEL)
+                at = self.times(loop.counter, self.panel_units)
                 packed = [
                     self.vector(words, self.plus(at, number * self.unit_lanes), self.words)
                     for number in self.vectors
                 ]
                 start = self.plus(before, self.times(loop.counter, GROUP * form.codes))
                 for step, values in enumerate(zip(*map(self.codes_in, packed), strict=True)):
-                    at = self.plus(first, self.times(self.plus(start, step), PANEL))
+                    at = self.plus(first, self.times(self.plus(start, step), self.panel_units))
                     for number, (value, factor) in enumerate(zip(values, factors, strict=True)):
                         float_ = code.emit(llvm.SIToFPOp(value, self.floats))
                         weight = self.added_product(float_, *factor)
@@ -204,7 +209,7 @@ class ManyRows(BlockwiseWriter):
     def _factors(self, part: BlockRange, block: Index, number: int) -> tuple[SSAValue, SSAValue]:
         """Emits the scales of a block of a vector of units, and the negative scaled zero points."""
         scale, *zeros = self.factors_of(
-            part, self.plus(self.times(block, PANEL), number * self.unit_lanes)
+            part, self.plus(self.times(block, self.panel_units), number * self.unit_lanes)
         )
         zero = zeros[0] if zeros else self.repeated(self.code.load(self.zeros, 0), self.floats)
         return scale, self.product(self.code.emit(arith.NegfOp(zero)), scale)
@@ -273,8 +278,10 @@ class ManyRows(BlockwiseWriter):
         with code.loop(steps, nothing, step=_UNROLLED_STEPS) as loop:
             sums: Sums = loop.carried
             here = self.plus(data, self.times(loop.counter, self.tile_rows))
+            for line in range(0, rows * _UNROLLED_STEPS, LINE_BYTES // 4):
+                self.prefetch(self.ordered, self.plus(here, _AHEAD + line))
             for more in range(_UNROLLED_STEPS):
-                at = self.times(self.plus(loop.counter, more), PANEL)
+                at = self.times(self.plus(loop.counter, more), self.panel_units)
                 weights = [
                     self.vector(part.weights, self.plus(at, number * self.unit_lanes), self.floats)
                     for number in self.vectors
@@ -338,7 +345,7 @@ class BlockRange:
     count: Index
     """Number of units."""
     is_full: bool
-    """True if there are `PANEL` units."""
+    """True if there are a panel units."""
 
     @property
     def weights(self) -> SSAValue:
