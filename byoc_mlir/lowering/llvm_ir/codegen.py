@@ -139,7 +139,7 @@ class CodegenTarget:
         """Returns the machine of this process, restricted to the level of `BYOC_MAX_ISA`.
 
         The CPU's name is not restricted: since all features are listed, it only affects instruction
-        scheduling.
+        scheduling and LLVM's preferences.
         """
         name, features, level = llvm.get_host_cpu_name(), llvm.get_host_cpu_features(), Cpu.limit()
         if level is not None:
@@ -147,6 +147,8 @@ class CodegenTarget:
             features.update({each: False for each in features if each not in allowed})
         if name.startswith(_SLOW_GATHERS):
             features["prefer-no-gather"] = True
+        if features.get("avx512f"):
+            features["prefer-256-bit"] = False  # as kernels; LLVM would choose by the CPU's name
         return CodegenTarget(llvm.get_process_triple(), name, features.flatten())
 
     @staticmethod

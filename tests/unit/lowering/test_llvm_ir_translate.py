@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from jit_helpers import lowered, optimised_assembly
+from llvmlite import binding
+from llvmlite.binding.targets import FeatureMap
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Block, Region
@@ -14,8 +16,10 @@ from xdsl.parser import Parser
 
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.host_pipeline import vector_bits
 from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget, emit_object
 from byoc_mlir.lowering.llvm_ir.translate import translate_module
+from byoc_mlir.runtime.system.cpu import Cpu
 
 SAXPY = """
 func.func @saxpy(%a: f32, %x: memref<1024xf32>, %y: memref<1024xf32>) {
@@ -106,6 +110,20 @@ def test_cpu_and_features_are_respected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, features: str, width: int
 ) -> None:
     assert f"<{width} x float>" in _optimised_for(monkeypatch, tmp_path, "x86-64", features)
+
+
+def test_vectors_are_as_long_as_those_of_kernels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    features = FeatureMap({"avx512f": True, "avx512vl": True, "avx512bw": True})
+    monkeypatch.setattr(binding, "get_host_cpu_name", lambda: "rocketlake")
+    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: features)
+    monkeypatch.setattr(Cpu, "limit", lambda: None)
+    CodegenTarget.host.cache_clear()
+    target = CodegenTarget.host()
+    CodegenTarget.host.cache_clear()
+    assert vector_bits(target) == 512
+    assert "<16 x float>" in _optimised_for(monkeypatch, tmp_path, target.cpu, target.features)
 
 
 def _calls(count: int) -> ModuleOp:
