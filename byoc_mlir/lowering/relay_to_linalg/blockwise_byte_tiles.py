@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import VectorType, i8, i32
+from xdsl.dialects.builtin import VectorType, f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.dialects import host
@@ -16,15 +16,12 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import RUN, RoundedRows
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import GROUP
 from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import BlockRange, ManyRows
 
-_SCALED_ROWS = (1, 2, 3)
-"""Numbers of rows whose sums are scaled together, so that additions do not wait for each other."""
-
 
 class ManyRowsOfBytes(RoundedRows, ManyRows):
     """Kernel for many rows of data that is rounded to bytes.
 
     On the stack are codes as bytes `[blocks, vectors of units, groups, lanes, 4]` instead of
-    weights, and a tile's sums `[blocks, tile_rows, panel]`.
+    weights, and a tile's totals `[tile_rows, panel]`.
     """
 
     NAME = "many_of_bytes"
@@ -39,13 +36,8 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
     def _group_type(self) -> VectorType:
         return VectorType(i8, [GROUP * self.unit_lanes])
 
-    @property
-    def tile_sums(self) -> int:
-        """Returns the number of sums of a tile."""
-        return self.tile_rows * self.panel_units
-
     def scratch(self) -> tuple[Attribute, int]:
-        return i32, self.tile_sums * self.most_blocks
+        return f32, self.tile_rows * self.panel_units
 
     def unpack_codes(self, part: BlockRange, blocks: Sequence[Index], block: Index) -> None:
         form, lane_bytes = self.form, GROUP * self.unit_lanes
@@ -66,54 +58,42 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         self.over_chunks([], unpacked)
 
     def multiply(self, part: BlockRange, first: Index, rows: int) -> None:
-        code, tile = self.code, self.tile_sums
-        before = [self.times(self.plus(first, row), self.sizes.blocks) for row in range(rows)]
-        before = [self.plus(row, part.first) for row in before]
+        code, totals = self.code, part.memory[-1]
+        numbers = [self.plus(first, row) for row in range(rows)]
+        starts = [self.plus(self.times(row, self.sizes.blocks), part.first) for row in numbers]
+        places = range(0, rows * self.panel_units, self.unit_lanes)
+        nothing = code.emit(splat(0.0, self.floats))
+        for at in places:
+            self.store(nothing, totals, at)
         with code.loop(part.blocks) as loop:
-            blocks = [self.plus(row, loop.counter) for row in before]
-            at = self.times(loop.counter, tile)
-            for place, sum_ in enumerate(self._block(part, loop.counter, blocks)):
-                self.store(sum_, part.memory[-1], self.plus(at, place * self.unit_lanes))
-        some = max(count for count in _SCALED_ROWS if rows % count == 0)
-        with code.loop(rows, step=some) as row:
-            places = [self.plus(row.counter, number) for number in range(some)]
-            numbers = [self.plus(first, place) for place in places]
-            nothing = code.emit(splat(0.0, self.floats))
-            with code.loop(part.blocks, [nothing] * (some * len(self.vectors))) as loop:
-                loop.carry(self._scaled(part, loop.counter, places, numbers, loop.carried))
-            self.add_to_output(loop.results, part, numbers)
+            blocks = [self.plus(start, loop.counter) for start in starts]
+            sums = self._block(part, loop.counter, blocks)
+            scaled = self._scaled(part, loop.counter, blocks, sums)
+            for at, (value, scale) in zip(places, scaled, strict=True):
+                total = self.vector(totals, at, self.floats)
+                self.store(self.added_product(value, scale, total), totals, at)
+        found = [self.vector(totals, at, self.floats) for at in places]
+        self.add_to_output(found, part, numbers)
 
     def _scaled(
-        self,
-        part: BlockRange,
-        block: Index,
-        places: Sequence[Index],
-        rows: Sequence[Index],
-        totals: Sums,
-    ) -> Sums:
-        """Emits some rows' sums of a block, less the zero points and scaled, added to `totals`.
+        self, part: BlockRange, block: Index, rows: Sequence[Index], sums: Sums
+    ) -> Generator[tuple[SSAValue, SSAValue]]:
+        """Emits each sum of a block less the zero points, each when it is requested, with the
+        scales.
 
         Args:
             block: number of the block in `part`.
-            places: numbers of the rows in their tile.
-            rows: numbers of the rows.
+            rows: numbers of the block in each row.
         """
-        code, scratch = self.code, part.memory[-1]
         offsets = [number * self.unit_lanes for number in self.vectors]
         at = self.times(block, self.panel_units)
-        factors = [self.factors_of(part, self.plus(at, offset)) for offset in offsets]
-        found: list[SSAValue] = []
-        for place, row in zip(places, rows, strict=True):
-            row_block = self.plus(self.times(row, self.sizes.blocks), part.first, block)
-            start = self.repeated(code.load(self.starts, row_block), self.floats)
-            factor = self.repeated(code.load(self.factors, row_block), self.floats)
-            at = self.times(block, self.tile_sums)
-            at = self.plus(at, self.times(place, self.panel_units))
-            for offset, (scale, *zeros) in zip(offsets, factors, strict=True):
-                sum_ = self.vector(scratch, self.plus(at, offset), self.words)
-                value = self.value(sum_, factor, start, zeros[0] if zeros else None)
-                found.append(self.added_product(value, scale, totals[len(found)]))
-        return found
+        units = [self.factors_of(part, self.plus(at, offset)) for offset in offsets]
+        left = iter(sums)
+        for row in rows:
+            start = self.repeated(self.code.load(self.starts, row), self.floats)
+            factor = self.repeated(self.code.load(self.factors, row), self.floats)
+            for scale, *zeros in units:
+                yield self.value(next(left), factor, start, zeros[0] if zeros else None), scale
 
     def _block(self, part: BlockRange, block: Index, rows: Sequence[Index]) -> Sums:
         """Emits the int8 products of a block of a panel with some rows' blocks."""
