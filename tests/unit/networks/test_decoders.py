@@ -15,6 +15,8 @@ from byoc_mlir.compiler import dynamic, pipeline
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.dialects.relay.control import CallOp
 from byoc_mlir.dialects.symbols import symbol_of
+from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.testing.networks import DecoderSizes, decoder
 from byoc_mlir.testing.reference import largest_relative_error
 
@@ -112,9 +114,10 @@ def test_layers_and_matmuls_share_functions(monkeypatch: pytest.MonkeyPatch) -> 
     with byoc_mlir.compile(model, targets=(), cache=False) as executable:
         executable.run({**step_inputs(tokens, 0, places=False), **empty_cache()})
     assert called == ["layer_0"] * 2
+    panel = VectorUnit.of(Cpu.host().features).panel
     assert sorted(name for name in functions if name.startswith("blockwise_4_bits")) == [
         f"blockwise_4_bits_32_one_zero_{part}"
-        for part in ("few_order", "few_units_1", "many_order", "many_units_16")
+        for part in ("few_order", "few_units_1", "many_order", f"many_units_{panel}")
     ]
 
 
