@@ -252,6 +252,62 @@ class DotIntegersOp(IRDLOperation):
             )
 
 
+@irdl_op_definition
+class RequestMatricesOp(IRDLOperation):
+    """Request for the registers of AMX, which a process makes before `host.multiply_matrices`.
+
+    ```mlir
+    host.request_matrices
+    ```
+    """
+
+    name = "host.request_matrices"
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class MultiplyMatricesOp(IRDLOperation):
+    """Product of signed bytes `[16, steps]` and unsigned codes, written as `i32` by AMX.
+
+    The codes `[vectors, steps / 4, 16, 4]` are those of 16 units for four steps, then for the next
+    four; the sums are `[16, vectors, 16]`.
+
+    ```mlir
+    host.multiply_matrices %d[%i], %c[%j], %s[%k] {steps = 32 : i64, vectors = 2 : i64}
+        : memref<?xi8>, memref<2048xi8>, memref<512xi32>
+    ```
+    """
+
+    name = "host.multiply_matrices"
+    data = operand_def(MemRefType)
+    data_index = operand_def(IndexType)
+    codes = operand_def(MemRefType)
+    codes_index = operand_def(IndexType)
+    sums = operand_def(MemRefType)
+    sums_index = operand_def(IndexType)
+    steps = prop_def(IntegerAttr)
+    vectors = prop_def(IntegerAttr)
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = (
+        "$data `[` $data_index `]` `,` $codes `[` $codes_index `]` `,` $sums"
+        " `[` $sums_index `]` attr-dict `:` type($data) `,` type($codes) `,` type($sums)"
+    )
+
+    def __init__(
+        self,
+        data: tuple[SSAValue, SSAValue],
+        codes: tuple[SSAValue, SSAValue],
+        sums: tuple[SSAValue, SSAValue],
+        *,
+        steps: int,
+        vectors: int,
+    ):
+        super().__init__(
+            operands=[*data, *codes, *sums],
+            properties={"steps": IntegerAttr(steps, i64), "vectors": IntegerAttr(vectors, i64)},
+        )
+
+
 def buffer_type(type_: Attribute) -> Attribute:
     """Returns the dense memref type for a tensor type; returns other types unchanged."""
     if not isinstance(type_, TensorType):

@@ -28,13 +28,22 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.llvm import GenericCastOp, LLVMPointerType
-from xdsl.ir import Attribute, Block, Dialect, Operation, SSAValue
+from xdsl.ir import (
+    Attribute,
+    Block,
+    Dialect,
+    Operation,
+    ParametrizedAttribute,
+    SSAValue,
+    TypeAttribute,
+)
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
     BaseAttr,
     IRDLOperation,
     VarConstraint,
+    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -52,6 +61,16 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.llvm_intrinsics import INTRINSICS
 from byoc_mlir.dialects.operations import operations_in
+
+# Types
+
+
+@irdl_attr_definition
+class X86AmxType(ParametrizedAttribute, TypeAttribute):
+    """Matrix in a register of AMX."""
+
+    name = "llvm.x86_amx"
+
 
 # Conversions
 
@@ -353,5 +372,5 @@ LLVM = Dialect(
         *operations_in(globals()),
         *INTRINSICS,
     ],
-    list(llvm.LLVM.attributes),
+    [*llvm.LLVM.attributes, X86AmxType],
 )

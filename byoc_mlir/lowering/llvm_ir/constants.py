@@ -30,6 +30,7 @@ from xdsl.dialects.llvm import (
 )
 from xdsl.ir import Attribute
 
+from byoc_mlir.dialects.llvm_ext import X86AmxType
 from byoc_mlir.errors import CompilationError
 
 _FLOATS: dict[type[Attribute], str] = {
@@ -56,6 +57,8 @@ def type_text(type_: Attribute) -> str:
             return "ptr"
         case LLVMVoidType():
             return "void"
+        case X86AmxType():
+            return "x86_amx"
         case LLVMArrayType():
             return f"[{type_.size.data} x {type_text(type_.type)}]"
         case LLVMStructType():

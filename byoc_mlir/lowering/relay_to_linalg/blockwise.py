@@ -23,6 +23,7 @@ from byoc_mlir.dims import Size, largest
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
+from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_matrices import ManyRowsByMatrices
 from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_rows import FewRowsOfBytes
 from byoc_mlir.lowering.relay_to_linalg.blockwise_byte_tiles import ManyRowsOfBytes
 from byoc_mlir.lowering.relay_to_linalg.blockwise_bytes import takes_bytes
@@ -35,7 +36,7 @@ from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
 from byoc_mlir.lowering.relay_to_linalg.blockwise_rows import FewRows, lanes_of_block
 from byoc_mlir.lowering.relay_to_linalg.blockwise_tiles import ManyRows
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
-from byoc_mlir.runtime.system.cpu import has_vnni, target_cpu
+from byoc_mlir.runtime.system.cpu import has_amx, has_vnni, target_cpu
 
 _FEW_ROWS = 4
 
@@ -85,7 +86,7 @@ def _lower_blockwise_dense(op: relay.BlockwiseDenseOp, b: LinalgBuilder) -> Sequ
     if width != gemm.steps:
         data = b.insert(data, b.filled(0, tensor_of(f32, [rows, gemm.steps])), [0, 0])
     operands = [data, op.codes, op.scales, op.zero_points]
-    kinds = _BYTES if op.rounds.value.data and takes_bytes(form) else _FLOATS
+    kinds = _kinds(form) if op.rounds.value.data else _FLOATS
     result = b.emit(_kernel(gemm, kinds, operands, b))
     return [b.reshape(result, type_sizes(output))]
 
@@ -94,6 +95,14 @@ _Kinds: TypeAlias = tuple[type[FewRows], type[ManyRows]]
 
 _FLOATS: _Kinds = (FewRows, ManyRows)
 _BYTES: _Kinds = (FewRowsOfBytes, ManyRowsOfBytes)
+_MATRICES: _Kinds = (FewRowsOfBytes, ManyRowsByMatrices)
+
+
+def _kinds(form: BlockwiseForm) -> _Kinds:
+    """Returns the kernels for data that may be rounded to bytes."""
+    if not takes_bytes(form):
+        return _FLOATS
+    return _MATRICES if has_amx() else _BYTES
 
 
 def _kernel(
@@ -101,7 +110,7 @@ def _kernel(
 ) -> host.KernelOp:
     rows, blocks = gemm.rows, gemm.blocks
     results = [tensor_of(f32, [rows, gemm.units])]
-    if kinds is _BYTES:
+    if kinds is not _FLOATS:
         results.append(tensor_of(i8, [rows, gemm.steps]))
         repeated = gemm.few_rows * lanes_of_block(gemm.form)
         kept = repeated if isinstance(rows, int) and gemm.few_rows else rows + repeated

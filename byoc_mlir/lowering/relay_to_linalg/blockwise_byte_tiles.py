@@ -39,6 +39,10 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
     def scratch(self) -> tuple[Attribute, int]:
         return f32, self.tile_rows * self.panel_units
 
+    def totals_in(self, part: BlockRange) -> SSAValue:
+        """Returns the memory for a tile's totals."""
+        return part.memory[1 + len(self.factors_in_blocks)]
+
     def unpack_codes(self, part: BlockRange, blocks: Sequence[Index], block: Index) -> None:
         form, lane_bytes = self.form, GROUP * self.unit_lanes
         size = self.chunk_bytes // GROUP * lane_bytes
@@ -58,7 +62,7 @@ class ManyRowsOfBytes(RoundedRows, ManyRows):
         self.over_chunks([], unpacked)
 
     def multiply(self, part: BlockRange, first: Index, rows: int) -> None:
-        code, totals = self.code, part.memory[-1]
+        code, totals = self.code, self.totals_in(part)
         numbers = [self.plus(first, row) for row in range(rows)]
         starts = [self.plus(self.times(row, self.sizes.blocks), part.first) for row in numbers]
         places = range(0, rows * self.panel_units, self.unit_lanes)

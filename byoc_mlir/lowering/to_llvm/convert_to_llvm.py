@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.check_legal import check_legal
-from byoc_mlir.lowering.to_llvm import arith, math, vector
+from byoc_mlir.lowering.to_llvm import arith, math, matrices, vector
 from byoc_mlir.lowering.to_llvm import func as func_lowering
 from byoc_mlir.lowering.to_llvm import memref as memref_lowering
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, EntryPoint, Lowerings
@@ -24,6 +24,7 @@ _LOWERINGS: Lowerings = {
     **func_lowering.LOWERINGS,
     **memref_lowering.LOWERINGS,
     **vector.LOWERINGS,
+    **matrices.LOWERINGS,
 }
 
 

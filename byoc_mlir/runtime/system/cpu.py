@@ -8,6 +8,7 @@ kernel's names (`sse4_1`, as in /proc/cpuinfo); compilers know most of them by o
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import re
@@ -134,6 +135,17 @@ BASELINE = {"aarch64": ("asimd", "fp"), "x86_64": ()}
 """Features that every processor of an architecture has, so that they need no check."""
 
 
+_AMX = frozenset(["amx_tile", "amx_int8", "amx_bf16"])
+
+_ARCH_PRCTL, _REQUEST_PERMISSION, _MATRICES = 158, 0x1023, 18
+"""System call that asks for a part of the processor's state, its command, and the part."""
+
+
+def _may_use_matrices() -> bool:
+    """True if the kernel lets this process use the registers of AMX."""
+    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _MATRICES) == 0
+
+
 @dataclass(frozen=True)
 class Cpu:
     """Architecture (`x86_64`) with its features by the kernel's names (`avx2`), sorted."""
@@ -161,8 +173,10 @@ class Cpu:
     @cache
     def machine() -> Cpu:
         """Returns the processor of this machine, unrestricted."""
-        flags = _cpu_info("flags", "Features").split()
-        return Cpu(platform.machine(), tuple(sorted(_CODE_FEATURES.intersection(flags))))
+        flags = _CODE_FEATURES.intersection(_cpu_info("flags", "Features").split())
+        if flags >= _AMX and not _may_use_matrices():
+            flags -= _AMX
+        return Cpu(platform.machine(), tuple(sorted(flags)))
 
     @staticmethod
     def limit() -> str | None:
@@ -270,6 +284,11 @@ def target_cpu() -> Cpu:
 def has_vnni() -> bool:
     """True if generated code may use VNNI's dot products of packed 4-byte groups."""
     return not {"avx512_vnni", "avx_vnni"}.isdisjoint(target_cpu().features)
+
+
+def has_amx() -> bool:
+    """True if generated code may multiply matrices of `int8` with AMX."""
+    return {"amx_tile", "amx_int8", "avx512f"} <= set(target_cpu().features)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from isa_checks import check_level
 
@@ -55,3 +57,16 @@ def test_what_a_processor_lacks() -> None:
     missing = cpu.missing_by_level(features)
     assert missing["sse41"] == []
     assert missing["avx2"] == ["f16c"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_matrices_that_the_kernel_refuses_are_no_feature(
+    allowed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    info = tmp_path / "cpuinfo"
+    info.write_text("flags : avx2 avx512f amx_tile amx_int8 amx_bf16\n")
+    monkeypatch.setattr(cpu, "CPU_INFO", info)
+    monkeypatch.setattr(cpu, "_may_use_matrices", lambda: allowed)
+    found = set(Cpu.machine.__wrapped__().features)
+    assert found >= {"avx2", "avx512f"}
+    assert ({"amx_tile", "amx_int8", "amx_bf16"} <= found) == allowed

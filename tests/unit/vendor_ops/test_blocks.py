@@ -21,7 +21,7 @@ from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget, emit_assembly
 from byoc_mlir.lowering.relay_to_linalg import blockwise as lowering
 from byoc_mlir.lowering.to_llvm import vector as to_llvm_vector
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
-from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.cpu import Cpu, has_amx
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 RNG = np.random.default_rng(0)
@@ -206,10 +206,22 @@ def test_all_vectors_of_bytes(
     """Compiles for each vector length; LLVM splits vectors that the processor lacks."""
     monkeypatch.setattr(lowering, "target_cpu", lambda: Cpu("x86_64", (level,)))
     monkeypatch.setattr(lowering, "has_vnni", lambda: vnni)
+    monkeypatch.setattr(lowering, "has_amx", lambda: False)
     monkeypatch.setattr(to_llvm_vector, "target_cpu", lambda: Cpu("x86_64", ()))
     model, inputs, exact = matmul_nbits(rows, block, 4, zeros, blocks=blocks)
     with byoc_mlir.compile(model, targets=(), cache=False) as executable:
         assert_agrees(executable.run(inputs), {"y": exact}, 0.02)
+
+
+@pytest.mark.skipif(not has_amx(), reason="the processor has no AMX")
+@pytest.mark.parametrize("zeros", ["none", "packed"])
+@pytest.mark.parametrize("rows", [16, 29, 40])
+@pytest.mark.parametrize(("bits", "block"), [(2, 32), (4, 16), (4, 32), (4, 64), (4, 128)])
+def test_rows_of_bytes_by_matrices(bits: int, block: int, rows: int, zeros: str) -> None:
+    model, inputs, exact = matmul_nbits(rows, block, bits, zeros, blocks=5)
+    with byoc_mlir.compile(model, targets=(), cache=False, threads=2) as executable:
+        found = executable.run(inputs)
+    assert_agrees(found, {"y": exact}, 0.02)
 
 
 @pytest.mark.parametrize("level", ["sse4_1", "avx2", "avx512f"])
@@ -281,6 +293,14 @@ func.func @f(%c: vector<64xi8>, %p: vector<32xi16>, %t: vector<16xi32>) -> vecto
   func.return %d : vector<16xi32>
 }
 """
+_MATRICES = """
+func.func @f(%d: memref<?xi8>, %i: index, %c: memref<2048xi8>, %s: memref<512xi32>) {
+  host.request_matrices
+  host.multiply_matrices %d[%i], %c[%i], %s[%i] {steps = 128 : i64, vectors = 2 : i64}
+    : memref<?xi8>, memref<2048xi8>, memref<512xi32>
+  func.return
+}
+"""
 _AVX512 = "avx512f avx512bw avx512vl"
 
 
@@ -294,6 +314,7 @@ _AVX512 = "avx512f avx512bw avx512vl"
         (_DOT, "", "pmullw pmaddwd"),
         (_DOT_PAIRS, _AVX512, "vpmaddubsw vpmaddwd"),
         (_DOT_PAIRS, "avx512f", "vpmullw vpmaddwd"),
+        (_MATRICES, "avx512f amx_tile amx_int8", "tileloadd tdpbsud tilestored"),
     ],
 )
 def test_instructions_for_products_of_bytes(
@@ -304,7 +325,8 @@ def test_instructions_for_products_of_bytes(
     context = make_context()
     module = Parser(context, text).parse_module()
     ConvertToLLVM().apply(context, module)
-    enabled = ",".join(f"+{feature.replace('_', '')}" for feature in cpu.features)
+    names = (name.replace("_", "-" if "amx" in name else "") for name in cpu.features)
+    enabled = ",".join(f"+{name}" for name in names)
     target = CodegenTarget("x86_64-unknown-linux-gnu", "x86-64", enabled)
     assembly = emit_assembly(module, target).split()
     assert set(instructions.split()) <= set(assembly)

@@ -86,6 +86,24 @@ func.func @prefetch(%b: memref<?xf32>, %i: index) {
 
 // -----
 
+func.func @matrices(%d: memref<?xi8>, %i: index, %c: memref<2048xi8>, %s: memref<512xi32>) {
+  host.request_matrices
+  host.multiply_matrices %d[%i], %c[%i], %s[%i] {steps = 32 : i64, vectors = 2 : i64}
+    : memref<?xi8>, memref<2048xi8>, memref<512xi32>
+  func.return
+}
+// CHECK:      llvm.func @matrices
+// CHECK:      llvm.call @syscall(%{{.*}}, %{{.*}}, %{{.*}}) : (i64, i64, i64) -> i64
+// CHECK:      %[[DATA:.*]] = llvm.call_intrinsic "llvm.x86.tileloadd64.internal"
+// CHECK-SAME: (i16, i16, !llvm.ptr, i64) -> !llvm.x86_amx
+// CHECK:      %[[CODES:.*]] = llvm.call_intrinsic "llvm.x86.tileloadd64.internal"
+// CHECK:      llvm.call_intrinsic "llvm.x86.tdpbsud.internal"({{.*}}, %[[DATA]], %[[CODES]])
+// CHECK:      llvm.call_intrinsic "llvm.x86.tdpbsud.internal"({{.*}}, %[[DATA]], %{{.*}})
+// CHECK:      llvm.call_intrinsic "llvm.x86.tilestored64.internal"
+// CHECK:      llvm.call_intrinsic "llvm.x86.tilestored64.internal"
+
+// -----
+
 // The sign of an f16 is a bit: it is not converted.
 func.func @signs(%x: f16) -> f16 {
   %0 = math.absf %x : f16
