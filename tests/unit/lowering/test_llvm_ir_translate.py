@@ -116,12 +116,11 @@ def test_vectors_are_as_long_as_those_of_kernels(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     features = FeatureMap({"avx512f": True, "avx512vl": True, "avx512bw": True})
-    monkeypatch.setattr(binding, "get_host_cpu_name", lambda: "rocketlake")
-    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: features)
-    monkeypatch.setattr(Cpu, "limit", lambda: None)
-    CodegenTarget.host.cache_clear()
-    target = CodegenTarget.host()
-    CodegenTarget.host.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(binding, "get_host_cpu_name", lambda: "rocketlake")
+        patched.setattr(binding, "get_host_cpu_features", lambda: features)
+        patched.setattr(Cpu, "limit", lambda: None)
+        target = CodegenTarget.host.__wrapped__()
     assert vector_bits(target) == 512
     assert "<16 x float>" in _optimised_for(monkeypatch, tmp_path, target.cpu, target.features)
 
