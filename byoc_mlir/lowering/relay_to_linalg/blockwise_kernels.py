@@ -59,7 +59,7 @@ class BlockwiseForm:
     bytes: int
     bits: int
     unit: VectorUnit
-    """The processor's vectors. A panel is the units that a thread claims at a time."""
+    """Vectors of the processor; a thread claims the units of a panel of them at a time."""
     one_zero: bool
     """True if all blocks have the same zero point."""
     sums_pairs: bool = True

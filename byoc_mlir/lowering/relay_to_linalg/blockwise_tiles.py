@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.kernels.vectors import ELEMENT_BYTES
 from byoc_mlir.lowering.linalg_to_loops.code import Index
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
@@ -278,7 +279,7 @@ class ManyRows(BlockwiseWriter):
         with code.loop(steps, nothing, step=_UNROLLED_STEPS) as loop:
             sums: Sums = loop.carried
             here = self.plus(data, self.times(loop.counter, self.tile_rows))
-            for line in range(0, rows * _UNROLLED_STEPS, LINE_BYTES // 4):
+            for line in range(0, rows * _UNROLLED_STEPS, LINE_BYTES // ELEMENT_BYTES):
                 self.prefetch(self.ordered, self.plus(here, _AHEAD + line))
             for more in range(_UNROLLED_STEPS):
                 at = self.times(self.plus(loop.counter, more), self.panel_units)
@@ -345,7 +346,7 @@ class BlockRange:
     count: Index
     """Number of units."""
     is_full: bool
-    """True if there are a panel units."""
+    """True if the units fill a panel."""
 
     @property
     def weights(self) -> SSAValue:

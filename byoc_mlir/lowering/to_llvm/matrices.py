@@ -12,18 +12,15 @@ from byoc_mlir.dialects import host
 from byoc_mlir.dialects.llvm_ext import X86AmxType
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings
 from byoc_mlir.lowering.to_llvm.memref import element_address, memref_type, offset_address
+from byoc_mlir.runtime.system.cpu import MATRICES_REQUEST
 
 _ROWS = 16
 _ROW_BYTES = 64
 """Bytes of a row of a register: four steps of 16 units, 64 steps of a row of data, or 16 sums."""
 
-_ARCH_PRCTL, _REQUEST_PERMISSION, _MATRICES = 158, 0x1023, 18
-"""System call that asks for a part of the processor's state, its command, and the part."""
-
 
 def _request(_: host.RequestMatricesOp, emitter: Emitter) -> Sequence[SSAValue]:
-    numbers = (_ARCH_PRCTL, _REQUEST_PERMISSION, _MATRICES)
-    emitter.call("syscall", [emitter.constant(number) for number in numbers], i64)
+    emitter.call("syscall", [emitter.constant(number) for number in MATRICES_REQUEST], i64)
     return ()
 
 

@@ -137,13 +137,14 @@ BASELINE = {"aarch64": ("asimd", "fp"), "x86_64": ()}
 
 _AMX = frozenset(["amx_tile", "amx_int8", "amx_bf16"])
 
-_ARCH_PRCTL, _REQUEST_PERMISSION, _MATRICES = 158, 0x1023, 18
-"""System call that asks for a part of the processor's state, its command, and the part."""
+MATRICES_REQUEST = (158, 0x1023, 18)
+"""System call with which a process requests the registers of AMX: `arch_prctl`, its command
+`ARCH_REQ_XCOMP_PERM`, and the number of that part of the processor's state."""
 
 
 def _may_use_matrices() -> bool:
     """True if the kernel lets this process use the registers of AMX."""
-    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _MATRICES) == 0
+    return ctypes.CDLL(None).syscall(*MATRICES_REQUEST) == 0
 
 
 @dataclass(frozen=True)
