@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Of sizes, as the functions in tables.h use them. */
@@ -248,13 +249,36 @@ static int resolve_imports(void) {
   return status;
 }
 
+/* Says how often a waiting OpenMP thread spins, as byoc_mlir/runtime/system/spins.py does. */
+static void set_spins(void) {
+  long long spins = USUAL_SPINS;
+  char text[24];
+#ifdef __x86_64__
+  enum { PAUSES = 2000, TRIES = 3 };
+  double shortest = 1;
+  for (int i = 0; i < TRIES; i++) {
+    struct timespec start, end;
+    double seconds;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (int pause = 0; pause < PAUSES; pause++)
+      __builtin_ia32_pause();
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+    shortest = seconds < shortest ? seconds : shortest;
+  }
+  spins = llround(SPIN_SECONDS * PAUSES / shortest);
+#endif
+  snprintf(text, sizeof text, "%lld", spins);
+  setenv("GOMP_SPINCOUNT", text, 0);
+}
+
 static int start(int threads) {
   int status = check_cpu();
   int64_t failure;
   if (threads < 0)
     return fail(ERROR_USAGE, "threads must not be negative, found %d", threads);
   if (getenv("OMP_WAIT_POLICY") == NULL)
-    setenv("GOMP_SPINCOUNT", OPENMP_SPINS, 0);
+    set_spins();
   if (status == OK)
     status = resolve_imports();
   if (status != OK)

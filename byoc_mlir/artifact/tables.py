@@ -14,7 +14,8 @@ from byoc_mlir.runtime.files.serialise import array_bytes
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary, ValueCheck
 from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.libraries import OPENMP_SPINS, open_system_libraries
+from byoc_mlir.runtime.system.libraries import open_system_libraries
+from byoc_mlir.runtime.system.spins import SPIN_SECONDS, USUAL_SPINS
 
 WEIGHTS_FILE = "weights.bin"
 _WEIGHTS_SECTION = '.section .byoc.weights,"a",%progbits'
@@ -131,7 +132,8 @@ def _numbers(program: Program) -> dict[str, int | str]:
         "ARENA_ALIGNMENT": ARENA_ALIGNMENT,
         "REGION_SHIFT": REGION_SHIFT,
         "THREADS": program.threads,
-        "OPENMP_SPINS": quoted(str(OPENMP_SPINS)),
+        "SPIN_SECONDS": str(SPIN_SECONDS),
+        "USUAL_SPINS": USUAL_SPINS,
         "REGION_COUNT": len(program.regions),
         "CHECK_COUNT": len(program.checks),
         "FOUND_SLOT": FOUND_SLOT,

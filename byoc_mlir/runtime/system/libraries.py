@@ -15,12 +15,8 @@ from byoc_mlir.installed import library_in_wheel
 from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.overload import watch_spinning
+from byoc_mlir.runtime.system.spins import spins
 from byoc_mlir.runtime.system.threads import OPENMP, loaded_openmp
-
-OPENMP_SPINS = 2000
-"""Number of spins of a waiting OpenMP thread: about as long as the serial code between two parallel
-loops. With ten times as many, runs are very slow under load: a spinning thread may occupy the core
-of the preempted thread for which it waits."""
 
 
 def prepare_openmp_environment() -> None:
@@ -33,7 +29,7 @@ def prepare_openmp_environment() -> None:
     """
     if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}.isdisjoint(os.environ):
         return
-    os.environ["GOMP_SPINCOUNT"] = str(OPENMP_SPINS)
+    os.environ["GOMP_SPINCOUNT"] = str(spins())
     openmp = loaded_openmp()
     if openmp is not None:
         watch_spinning(openmp)

@@ -87,4 +87,6 @@ def test_threads_of_a_library_that_was_loaded_before_are_watched(
     script = _LOADED_FIRST.format(first=first)
     command = [sys.executable, "-c", script]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert found == f"{watchers}\n2000\n"
+    names, count = found.splitlines()
+    assert names == f"{watchers}"
+    assert 400 < int(count) < 80_000

@@ -55,17 +55,17 @@ from byoc_mlir.onednn.library import load_library
 load_library()
 process = ctypes.CDLL(None)
 process.getenv.restype = ctypes.c_char_p
-print(process.getenv(b"GOMP_SPINCOUNT"))
+print((process.getenv(b"GOMP_SPINCOUNT") or b"none").decode())
 """
 
 
 def test_idle_threads_sleep_soon() -> None:
-    assert _run(_SPINS) == "b'2000'"
+    assert 400 < int(_run(_SPINS)) < 80_000
 
 
 @pytest.mark.parametrize(
     ("setting", "seen"),
-    [({"GOMP_SPINCOUNT": "7"}, "b'7'"), ({"OMP_WAIT_POLICY": "passive"}, "None")],
+    [({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "passive"}, "none")],
 )
 def test_the_users_own_settings_win(setting: dict[str, str], seen: str) -> None:
     assert _run(_SPINS, **setting) == seen
