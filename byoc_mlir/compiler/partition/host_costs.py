@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from byoc_mlir.backends import Backend, CodegenContext
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
+from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.dialects.relay.qnn import BYTES, RequantizeOp
 from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.recurrent import GruOp, LstmOp
@@ -178,7 +179,7 @@ def _of_layer(op: LstmOp | GruOp) -> float:
 
 def _is_fused(op: Operation) -> bool:
     """True if the op is fused into the producer of an operand."""
-    return isinstance(op, UnaryOp | BroadcastOp | RequantizeOp) and any(
+    return isinstance(op, UnaryOp | BroadcastOp | BiasAddOp | RequantizeOp) and any(
         isinstance(value.owner, Operation) and not is_constant(value.owner) for value in op.operands
     )
 

@@ -274,7 +274,8 @@ def estimated_milliseconds(op: ConvOp | QuantizedConvOp, threads: int) -> float:
     Grouped int8 convolutions are converted to `i32`; their estimate is the time of `f32` loops.
     """
     convolution, unit = described(op), VectorUnit.of(target_cpu().features)
-    kernels = tuple(convolution_kernels(convolution, unit)) if convolution.groups == 1 else ()
+    has_kernels = convolution.groups == 1 or isinstance(op, ConvOp)
+    kernels = tuple(convolution_kernels(convolution, unit)) if has_kernels else ()
     return min(_estimates(convolution, kernels, unit, threads).values())
 
 

@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir.calibration import using_file
 from byoc_mlir.compiler.partition.host_costs import host_milliseconds
 from byoc_mlir.frontend.files.mlir_file import read_mlir
+from byoc_mlir.kernels.costs import ConvolutionCalibration
 
 _RATES = '{"version": 2, "measurements": {}}'
 """File without measurements, so that the default parameters hold."""
@@ -56,6 +57,34 @@ def test_channels_apart_take_what_loops_do(tmp_path: Path) -> None:
     assert apart is not None
     assert together is not None
     assert 0.005 < apart < together
+
+
+def _convolution(folder: Path, groups: int, after: str = "") -> float:
+    image, weights = "tensor<1x64x56x56xf32>", f"tensor<64x{64 // groups}x3x3xf32>"
+    text = f"""func.func @main(%x: {image}, %b: tensor<64xf32>) -> {image}
+            attributes {{byoc.compiler = "npu"}} {{
+          %w = relay.constant dense<0.5> : {weights}
+          %0 = relay.nn.conv2d %x, %w {{strides = [1, 1], padding = [1, 1, 1, 1],
+              dilation = [1, 1], groups = {groups}}} : ({image}, {weights}) -> {image}
+          {after}
+          func.return {"%1" if after else "%0"} : {image}
+        }}"""
+    milliseconds = _estimated(folder, text)
+    assert milliseconds is not None
+    return milliseconds
+
+
+def test_a_bias_is_part_of_its_convolution(tmp_path: Path) -> None:
+    image = "tensor<1x64x56x56xf32>"
+    bias = f"%1 = relay.nn.bias_add %0, %b {{axis = 1}} : ({image}, tensor<64xf32>) -> {image}"
+    assert _convolution(tmp_path, 1, bias) == _convolution(tmp_path, 1)
+
+
+def test_a_depthwise_convolution_takes_what_its_kernel_does(tmp_path: Path) -> None:
+    """Checks that it takes the time to move its images and to compute, not that of loops."""
+    moving = 2 * 4 * 64 * 56 * 56 / ConvolutionCalibration().transformed_bytes
+    computing = 9 * 64 * 56 * 56 / ConvolutionCalibration().products
+    assert _convolution(tmp_path, 64) == pytest.approx(moving + computing, rel=0.01)
 
 
 def _layer(folder: Path, steps: int, batch: int, size: int) -> float:

@@ -30,6 +30,8 @@ _SHARES = (
     ("jit_dw", 0.6),
     ("jit_uni_dw", 0.6),
     ("gemm:", 0.95),
+    ("jit:avx512", 0.8),
+    ("brgconv:avx512", 0.8),
     ("", 1.0),
 )
 """Speed of an implementation with weights, by the start of its name: the fraction of the rate

@@ -117,6 +117,8 @@ def _estimated(implementation: str, threads: int = 1, lanes: int = 8) -> float:
         ("jit:sse41", "jit:avx2"),
         ("brdgmm_dw:avx2", "jit_dw:avx2"),
         ("brgconv:avx2", "brgconv:avx2_amx"),
+        ("jit:avx512_core", "jit_1x1:avx512_core"),
+        ("brgconv:avx512_core", "brgconv_1x1:avx512_core"),
     ],
 )
 def test_implementations_differ_by_their_names(slow: str, fast: str) -> None:
