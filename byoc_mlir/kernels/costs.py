@@ -131,9 +131,7 @@ class Assumptions(Table):
         0.06, "ms", "OpenMP threads that sleep: 0.05 to 0.1 on virtual machines"
     )
     threads_spin: float = _number(
-        0.03,
-        "ms",
-        "threads stay awake for at least that: 2,000 spins, each a pause of 40 to 140 cycles",
+        0.08, "ms", "threads stay awake for so long: `SPIN_SECONDS` of runtime/system/spins.py"
     )
     parallel_cycles: float = _number(
         1 << 17,

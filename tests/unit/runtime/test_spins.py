@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.runtime.system import spins
 
 
@@ -38,6 +39,10 @@ def test_slow_pauses_are_fewer(
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(spins, "_seconds", seconds)
     assert spins.spins() == expected
+
+
+def test_plans_assume_that_threads_spin_so_long() -> None:
+    assert pytest.approx(1e3 * spins.SPIN_SECONDS) == ASSUMED.threads_spin
 
 
 def test_other_processors_spin_a_fixed_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
