@@ -22,6 +22,9 @@ from byoc_mlir.tensors import Array
 _FEWEST_AS_MATRIX = 32
 """Minimum length that is transformed as a matrix; rows of a shorter one are too short."""
 
+_TILE = 16
+"""Rows and columns of a tile of a transposition: a cache line of `f32`."""
+
 _CYCLES_OF_ELEMENT = 2.0
 """Cycles of one element in one step."""
 
@@ -163,11 +166,18 @@ class _Lowering:
                     write(to + number * stride, value)
 
     def _transpose(self, rows: int, columns: int, factors: int, read: Read, write: Write) -> None:
-        """Emits the transposition of a matrix, multiplied by factors."""
+        """Emits the transposition of a matrix, multiplied by factors.
+
+        It goes through tiles: a cache of few ways cannot hold a whole column of long rows.
+        """
         k = self._k
-        with k.sequential([columns, rows]) as (column, row):
-            to = k.index(column) * rows + row
-            value = read(k.index(row) * columns + column)
+        is_tiled = rows % _TILE == columns % _TILE == 0
+        across, down = (_TILE, _TILE) if is_tiled else (columns, rows)
+        with k.sequential([columns // across, rows // down, across, down]) as (right, below, *at):
+            column = k.index(right) * across + at[0]
+            row = k.index(below) * down + at[1]
+            to = column * rows + row
+            value = read(row * columns + column)
             write(to, _product(value, self._factor(to + factors)))
 
     def _split_halves(self, factors: int, read: Read, write: Write) -> None:
