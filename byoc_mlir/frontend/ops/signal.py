@@ -122,13 +122,20 @@ def _complex(context: NodeContext, data: Value, *, inverse: bool) -> Value:
 
 def _times(context: NodeContext, data: Value, factors: Array) -> Value:
     """Multiplies complex numbers along the next to last axis by constants."""
-    real, imaginary = np.real(factors), np.imag(factors)
-    straight = context.constant(np.stack([real, real], -1), data.dtype)
-    crossed = context.constant(np.stack([-imaginary, imaginary], -1), data.dtype)
-    parts = [arith.section(context, data, data.rank - 1, part, part + 1) for part in (1, 0)]
-    swapped = arith.concatenate(context, parts, data.rank - 1)
-    product = arith.multiply(context, data, straight)
-    return arith.add(context, product, arith.multiply(context, swapped, crossed))
+    axis = data.rank - 1
+    real, imaginary = (arith.section(context, data, axis, part, part + 1) for part in (0, 1))
+    columns = factors.reshape(-1, 1)
+    by_real = context.constant(np.real(columns), data.dtype)
+    by_imaginary = context.constant(np.imag(columns), data.dtype)
+    products = [
+        [arith.multiply(context, part, by) for by in (by_real, by_imaginary)]
+        for part in (real, imaginary)
+    ]
+    parts = [
+        arith.subtract(context, products[0][0], products[1][1]),
+        arith.add(context, products[0][1], products[1][0]),
+    ]
+    return arith.concatenate(context, parts, axis)
 
 
 _AXIS_AS_INPUT = 20

@@ -32,6 +32,10 @@ from byoc_mlir.lowering.relay_to_linalg.index import around
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel, Num
 
 
+_MOST_INTERLEAVED = 4
+"""Maximum number of tensors that one loop interleaves; LLVM shuffles vectors for so many."""
+
+
 def _lower_reshape(op: RelayOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     return [b.reshape(op.operands[0], sizes_of(op.results[0]))]
 
@@ -71,7 +75,23 @@ def joined(b: LinalgBuilder, parts: Sequence[SSAValue], axis: int) -> SSAValue:
 
 
 def _lower_concatenate(op: relay.ConcatenateOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    return [joined(b, op.data, op.positive_axis)]
+    sizes, axis = sizes_of(op.output), op.positive_axis
+    is_interleaved = axis == len(sizes) - 1 and sizes[axis] == len(op.data)
+    if is_interleaved and 1 < len(op.data) <= _MOST_INTERLEAVED and 1 < len(sizes):
+        return _interleave(op, b)
+    return [joined(b, op.data, axis)]
+
+
+def _interleave(op: relay.ConcatenateOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+    """Joins tensors of one element in the last axis, in one loop: copies one after the other would
+    write each line of the result once for each tensor.
+    """
+    k = Kernel(op)
+    result = k.outputs[0]
+    with k.loops(result.sizes[:-1], cost=2 * len(k.inputs)) as at:
+        for number, part in enumerate(k.inputs):
+            result[[*at, number]] = part[[*at, 0]]
+    return k.finish(b)
 
 
 def _lower_split(op: relay.SplitOp, b: LinalgBuilder) -> Sequence[SSAValue]:
