@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import DataOp, bool_prop, tensor_of, tensor_type, type_sizes
 
-RADICES = (4, 2, 3, 5, 7, 11, 13)
+RADICES = (8, 6, 4, 2, 3, 5, 7, 11, 13)
 """Factors into which a length is split, in the order in which they are tried."""
 
 

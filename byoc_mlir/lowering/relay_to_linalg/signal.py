@@ -13,7 +13,7 @@ from byoc_mlir.dialects.relay import signal as relay
 from byoc_mlir.dialects.relay.base import sizes_of, tensor_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import hint
-from byoc_mlir.dialects.relay.signal import factors_of
+from byoc_mlir.dialects.relay.signal import RADICES, factors_of
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.threads import is_worth_threads
@@ -24,6 +24,12 @@ _FEWEST_AS_MATRIX = 32
 
 _TILE = 16
 """Rows and columns of a tile of a transposition: a cache line of `f32`."""
+
+_SAME_SET = 1024
+"""Distance of numbers that share a set of L1, 4 KB, which has 8 to 12 lines; a number takes two."""
+
+_SMALL_RADICES = tuple(radix for radix in RADICES if radix not in (8, 6))
+"""Radices of stages whose butterflies read from one set."""
 
 _CYCLES_OF_ELEMENT = 2.0
 """Cycles of one element in one step."""
@@ -124,7 +130,8 @@ class _Lowering:
     def _stages(self, n: int, stride: int) -> list[Step]:
         """Returns the stages that transform the columns of a matrix of n rows of `stride`."""
         steps: list[Step] = []
-        for radix in factors_of(n):
+        in_one_set = self._n // RADICES[0] % _SAME_SET == 0
+        for radix in factors_of(n, _SMALL_RADICES if in_one_set else RADICES):
             n //= radix
             turns = np.outer(np.arange(n), np.arange(radix)) / (n * radix)
             factors = self._kept(np.exp(-2j * np.pi * turns))
@@ -242,17 +249,26 @@ def _difference(x: Complex, y: Complex) -> Complex:
 
 
 def _butterfly(values: Sequence[Complex]) -> Sequence[Complex]:
-    """Emits the transform of 2 or 4 numbers, or of an odd number of them."""
-    if len(values) == 2:
-        return [_sum(*values), _difference(*values)]
-    if len(values) == 4:
-        a, b, c, d = values
-        even, odd = _butterfly([a, c]), _butterfly([b, d])
-        turned = odd[1][1], -odd[1][0]
-        pairs = (even[0], odd[0]), (even[1], turned)
-        sums, differences = [[f(*pair) for pair in pairs] for f in (_sum, _difference)]
-        return [*sums, *differences]
-    return _odd_butterfly(values)
+    """Emits the transform of some numbers: of both halves of an even number of them."""
+    count = len(values)
+    if count == 1:
+        return values
+    if count % 2:
+        return _odd_butterfly(values)
+    even, odd = _butterfly(values[::2]), _butterfly(values[1::2])
+    turned = [_turned(value, place / count) for place, value in enumerate(odd)]
+    return [*map(_sum, even, turned), *map(_difference, even, turned)]
+
+
+def _turned(value: Complex, turns: float) -> Complex:
+    """Emits the product with `exp(-2 pi i turns)`."""
+    real, imaginary = value
+    if turns == 0:
+        return value
+    if turns == 0.25:
+        return imaginary, -real
+    cosine, sine = pymath.cos(2 * pymath.pi * turns), pymath.sin(2 * pymath.pi * turns)
+    return real * cosine + imaginary * sine, imaginary * cosine - real * sine
 
 
 def _odd_butterfly(values: Sequence[Complex]) -> Sequence[Complex]:
