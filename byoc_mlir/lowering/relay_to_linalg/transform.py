@@ -31,7 +31,6 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
 from byoc_mlir.lowering.relay_to_linalg.index import around
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel, Num
 
-
 _MOST_INTERLEAVED = 4
 """Maximum number of tensors that one loop interleaves; LLVM shuffles vectors for so many."""
 
@@ -75,11 +74,17 @@ def joined(b: LinalgBuilder, parts: Sequence[SSAValue], axis: int) -> SSAValue:
 
 
 def _lower_concatenate(op: relay.ConcatenateOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    sizes, axis = sizes_of(op.output), op.positive_axis
-    is_interleaved = axis == len(sizes) - 1 and sizes[axis] == len(op.data)
-    if is_interleaved and 1 < len(op.data) <= _MOST_INTERLEAVED and 1 < len(sizes):
+    if _is_interleaved(op):
         return _interleave(op, b)
-    return [joined(b, op.data, axis)]
+    return [joined(b, op.data, op.positive_axis)]
+
+
+def _is_interleaved(op: relay.ConcatenateOp) -> bool:
+    """True if a few tensors have one element each in the last axis, in which they are joined."""
+    last = len(sizes_of(op.output)) - 1
+    is_last = op.positive_axis == last > 0
+    is_few = 1 < len(op.data) <= _MOST_INTERLEAVED
+    return is_last and is_few and all(sizes_of(part)[last] == 1 for part in op.data)
 
 
 def _interleave(op: relay.ConcatenateOp, b: LinalgBuilder) -> Sequence[SSAValue]:

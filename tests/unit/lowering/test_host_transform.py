@@ -95,6 +95,13 @@ def test_concatenate_and_split() -> None:
     check_on_host(network, joined, *parts, again, computed[0], pair, single)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.bool_])
+@pytest.mark.parametrize("widths", [(1, 1), (1, 1, 1), (1,) * 5, (0, 2), (2, 0, 1)])
+def test_narrow_tensors_are_joined(dtype: type, widths: tuple[int, ...]) -> None:
+    network = Network(*((10 * _numbers(3, 37, width)).astype(dtype) for width in widths))
+    check_on_host(network, network.add(relay.ConcatenateOp(network.args, axis=-1)))
+
+
 def test_pads() -> None:
     network = Network(_numbers(2, 3, 4))
     (x,) = network.args
