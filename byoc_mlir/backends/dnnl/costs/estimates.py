@@ -35,7 +35,7 @@ _SHARES = (
     ("", 1.0),
 )
 """Speed of an implementation with weights, by the start of its name: the fraction of the rate
-`products`."""
+`products`. It is the speed in a network, which calls it once; in a loop it may be higher."""
 
 _DEPTHWISE_OF_BYTES_SHARE = 0.3
 """Speed of depthwise convolutions of 8-bit integers, as a fraction of a convolution's in `f32`: no
