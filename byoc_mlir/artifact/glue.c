@@ -277,7 +277,7 @@ static int start(int threads) {
   int64_t failure;
   if (threads < 0)
     return fail(ERROR_USAGE, "threads must not be negative, found %d", threads);
-  if (getenv("OMP_WAIT_POLICY") == NULL)
+  if (getenv("OMP_WAIT_POLICY") == NULL && getenv("GOMP_SPINCOUNT") == NULL)
     set_spins();
   if (status == OK)
     status = resolve_imports();

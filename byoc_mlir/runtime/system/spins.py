@@ -7,7 +7,6 @@ import mmap
 import platform
 import time
 from collections.abc import Callable
-from functools import cache
 
 SPIN_SECONDS = 80e-6
 """Time that a waiting thread spins: longer than a resting core takes to wake, some 40 µs in a
@@ -24,7 +23,6 @@ _CODE = bytes.fromhex("f390 ffcf 75fa c3")
 _PAUSES, _TRIES = 2000, 3
 
 
-@cache
 def spins() -> int:
     """Returns the number of spins, each with one pause, of 11 ns on some processors and of 50 on
     others.

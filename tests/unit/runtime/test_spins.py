@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import mmap
 import platform
-from collections.abc import Iterator
 
 import pytest
 
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.runtime.system import spins
-
-
-@pytest.fixture(autouse=True)
-def measured_anew() -> Iterator[None]:
-    spins.spins.cache_clear()
-    yield
-    spins.spins.cache_clear()
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="only this processor's pause is timed")
