@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -127,13 +128,10 @@ def _times(context: NodeContext, data: Value, factors: Array) -> Value:
     columns = factors.reshape(-1, 1)
     by_real = context.constant(np.real(columns), data.dtype)
     by_imaginary = context.constant(np.imag(columns), data.dtype)
-    products = [
-        [arith.multiply(context, part, by) for by in (by_real, by_imaginary)]
-        for part in (real, imaginary)
-    ]
+    times = partial(arith.multiply, context)
     parts = [
-        arith.subtract(context, products[0][0], products[1][1]),
-        arith.add(context, products[0][1], products[1][0]),
+        arith.subtract(context, times(real, by_real), times(imaginary, by_imaginary)),
+        arith.add(context, times(real, by_imaginary), times(imaginary, by_real)),
     ]
     return arith.concatenate(context, parts, axis)
 

@@ -15,7 +15,7 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.signal import RADICES, factors_of
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
-from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
+from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num, Number
 from byoc_mlir.lowering.threads import is_worth_threads
 from byoc_mlir.tensors import Array
 
@@ -230,7 +230,7 @@ class _Split:
             buffer[self._row, at] = part
 
 
-def _product(x: Complex, y: Complex) -> Complex:
+def _product(x: Complex, y: tuple[Number, Number]) -> Complex:
     return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
 
 
@@ -262,13 +262,12 @@ def _butterfly(values: Sequence[Complex]) -> Sequence[Complex]:
 
 def _turned(value: Complex, turns: float) -> Complex:
     """Emits the product with `exp(-2 pi i turns)`."""
-    real, imaginary = value
     if turns == 0:
         return value
     if turns == 0.25:
-        return imaginary, -real
+        return value[1], -value[0]
     cosine, sine = pymath.cos(2 * pymath.pi * turns), pymath.sin(2 * pymath.pi * turns)
-    return real * cosine + imaginary * sine, imaginary * cosine - real * sine
+    return _product(value, (cosine, -sine))
 
 
 def _odd_butterfly(values: Sequence[Complex]) -> Sequence[Complex]:
